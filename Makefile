@@ -1,0 +1,30 @@
+# Needs Python 3.11 (or newer, below 3.14), pip and make; everything else goes into .venv.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint soak docs clean
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,crate,dask,parquet,accounting]'
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/sacro-deltab demo --out outputs
+
+test: $(STAMP)
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m mypy
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not soak'
+
+lint: $(STAMP)
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m mypy
+
+soak: $(STAMP)
+	$(BIN)/python -m pytest -m soak
+
+clean:
+	rm -rf $(VENV) outputs dist build

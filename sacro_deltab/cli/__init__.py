@@ -1,0 +1,58 @@
+"""The command line. Each subcommand group is one module; heavy imports happen inside the commands."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import typer
+
+from ..errors import SacroDeltabError
+
+app = typer.Typer(
+    name="sacro-deltab",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Judge, produce and certify brain-age outputs that are asked to leave a Trusted Research Environment.",
+)
+
+# Each module has `register(app)`, which adds its commands; none imports numpy, pandas or acro at the top.
+_GROUPS = (
+    "run",
+    "check",
+    "certify",
+    "review",
+    "tables",
+    "basis",
+    "rules",
+    "ledger",
+    "plan",
+    "attack",
+    "aggregate",
+)
+
+
+def _register() -> None:
+    for name in _GROUPS:
+        try:
+            module = import_module(f".{name}", __package__)
+        except ModuleNotFoundError as error:
+            if error.name == f"{__package__}.{name}":
+                continue
+            raise
+        module.register(app)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Console entry point. Known errors become one message on stderr and the exit code they carry."""
+    _register()
+    try:
+        app(args=argv)
+    except SacroDeltabError as error:
+        sys.stderr.write(f"sacro-deltab: {error}\n")
+        sys.exit(error.exit_code)
+
+
+__all__ = ["app", "main"]
