@@ -37,16 +37,6 @@ __all__ = [
     "load_ruleset",
     "read_cohort",
 ]
-    "__version__",
-    "DeltabSession",
-    "BrainAgeDelta",
-    "Moments",
-    "PublicBounds",
-    "Basis",
-    "Cohort",
-    "read_cohort",
-    "load_ruleset",
-]  # noqa: RUF022
 
 
 def __getattr__(name: str) -> Any:
