@@ -1,0 +1,308 @@
+"""From raw document and facts to what may be asked to leave: decide, protect, decide again, round, verify.
+
+One function for the session, which chooses complementary cells, and for `check`, which is given the pattern of
+marks it found and never re-chooses:
+
+1. *decide* on the raw facts: which cells are primary;
+2. *protect*: which other cells must go so that nothing can be worked out (the table engine chooses), then an audit
+   by a separate code path of what would be published, together with everything published before;
+3. *decide* again with the table facts: withhold, block, review, and every rounding;
+4. *transform*: one mark for every suppressed cell, then rounding, then labels;
+5. *verify* the transformed document itself. What fails here blocks, whatever the rules said before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING, Any, Protocol
+
+from .errors import InputError
+from .facts.types import Fact, Facts, Part, Provider
+from .outputs.document import MARK, Cell, Column, OutputDocument
+from .outputs.schema import check_document
+from .rules.types import Action, Decision, Effect, Finding
+
+if TYPE_CHECKING:
+    from .rules import RuleSet
+
+CELL_KIND = "cell"
+
+
+@dataclass(frozen=True)
+class TableAudit:
+    """What an attacker who reads every published number can work out. Counts only, inside the TRE.
+
+    recoverable: suppressed cells of this table, and groups of 1 to the minimum N less one, that can be worked out
+    with this table in hand. package: the same over every output of the session and earlier releases.
+    pairs: sentences naming the outputs involved (inside view).
+    """
+
+    recoverable: int
+    package: int
+    pairs: tuple[str, ...] = ()
+    proved: bool | None = None
+
+
+class TableContext(Protocol):
+    """The table engine as the judge sees it; keys are row labels of one output."""
+
+    def protect(self, primary: frozenset[str]) -> frozenset[str]:
+        """Rows to suppress besides `primary`."""
+
+    def audit(self, suppressed: frozenset[str]) -> TableAudit:
+        """Attack the table published with `suppressed` marked; everything published before is known."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The judgement of one output.
+
+    `document` is what would leave: None when the output is blocked or withheld. `suppressed` are row keys,
+    `complementary` those that the engine added (inside only: outside all marks are alike).
+    """
+
+    decision: Decision
+    document: OutputDocument | None
+    facts: Facts
+    suppressed: frozenset[str] = frozenset()
+    complementary: frozenset[str] = frozenset()
+    withheld: bool = False
+    problems: tuple[str, ...] = ()
+    audit: TableAudit | None = None
+
+    @property
+    def status(self) -> str:
+        """`pass`, `review` or `fail`."""
+        return self.decision.status
+
+
+def judge_output(
+    ruleset: RuleSet,
+    facts: Facts,
+    document: OutputDocument,
+    *,
+    table: TableContext | None = None,
+    pattern: Iterable[str] | None = None,
+    waivers: Sequence[Any] = (),
+    today: date | None = None,
+    output_sha256: str | None = None,
+) -> Judged:
+    """Judge one output and transform it.
+
+    Parameters
+    ----------
+    ruleset
+        A loaded rule set (`sacro_deltab.rules.load_ruleset`).
+    facts
+        Facts about the raw output; one part a row for tables, quantiles and coefficients.
+    document
+        The raw, unrounded document the facts are about. It stays inside.
+    table
+        The table engine's view. None for outputs that are not tables, or where the facts already hold
+        `table.recoverable_cells` and `package.recoverable_cells` (recorded by a session).
+    pattern
+        Row keys that are marked in a document that arrived: audited as it is, never re-chosen.
+        None lets the engine choose.
+    waivers, today, output_sha256
+        Passed to the rules.
+
+    Returns
+    -------
+    Judged
+
+    Raises
+    ------
+    InputError
+        When the document does not match its schema or its rows do not match the parts.
+    """
+    from .rules import decide
+
+    def ask(known: Facts) -> Decision:
+        return decide(ruleset, known, waivers=waivers, today=today, output_sha256=output_sha256)
+
+    check_document(document)
+    _check_parts(facts, document)
+    marked = None if pattern is None else frozenset(pattern)
+    is_table = any(part.kind == CELL_KIND for part in facts.parts)
+
+    chosen: frozenset[str] = frozenset()
+    audit: TableAudit | None = None
+    first = ask(facts)
+    primary = frozenset(a.part for a in first.actions if a.verb == "suppress" and a.part is not None)
+    if is_table:
+        if marked is not None:
+            chosen = marked - primary
+        elif table is not None:
+            chosen = frozenset(table.protect(primary)) - primary
+        else:
+            chosen = frozenset(p.key for p in facts.parts if _flag(p, "cell.complementary"))
+    if table is not None:
+        audit = table.audit((marked if marked is not None else primary | chosen) if is_table else frozenset())
+    known = _with_table_facts(facts, primary, chosen, audit, is_table)
+    known = known.with_facts(Fact("rounding.done", True, Provider.COMPUTED))
+    decision = ask(known)
+
+    suppressed = frozenset(a.part for a in decision.actions if a.verb == "suppress" and a.part is not None)
+    suppressed |= chosen if is_table else frozenset()
+    problems = [f"row {key!r} is below the threshold but not marked" for key in sorted(suppressed - (marked or suppressed))]
+    withheld = decision.effect is Effect.WITHHOLD or any(a.verb == "withhold" for a in decision.actions)
+    if decision.effect in (Effect.BLOCK, Effect.WITHHOLD):
+        return Judged(decision, None, known, suppressed, chosen, withheld, tuple(problems), audit)
+
+    released = transform(document, decision.actions, suppressed)
+    problems += verify(document, released, decision.actions, suppressed)
+    if problems:
+        known = known.with_facts(Fact("rounding.done", False, Provider.COMPUTED))
+        decision = _blocked(ask(known), problems)
+        return Judged(decision, None, known, suppressed, chosen, withheld, tuple(problems), audit)
+    check_document(released)
+    return Judged(decision, released, known, suppressed, chosen, withheld, (), audit)
+
+
+def transform(document: OutputDocument, actions: Sequence[Action], suppressed: frozenset[str]) -> OutputDocument:
+    """Mark, then round, then label, in that order (D-52). The input is left as it is."""
+    rows = [list(row) for row in document.rows]
+    for row in rows:
+        if row[0] in suppressed:
+            row[1:] = [MARK] * (len(row) - 1)
+    about = dict(document.about)
+    for action in actions:
+        if action.verb == "round":
+            _round(rows, document.columns, action)
+    for action in actions:
+        if action.verb != "label":
+            continue
+        text = _words(str(action.args.get("text", "")))
+        if action.part is None:
+            about["labels"] = [*about.get("labels", []), text]
+        else:
+            for row in rows:
+                if row[0] == action.part and row[1] != MARK:
+                    row[1:] = [text] * (len(row) - 1)
+    if suppressed:
+        about["suppression"] = f"Cells marked {MARK} are withheld; one mark stands for every reason."
+    return replace(document, rows=tuple(tuple(row) for row in rows), about=about)
+
+
+def verify(
+    raw: OutputDocument, released: OutputDocument, actions: Sequence[Action], suppressed: frozenset[str]
+) -> list[str]:
+    """Faults of a transformed document: an unmarked suppressed row, a number no rule rounded, a changed name."""
+    faults: list[str] = []
+    if [row[0] for row in raw.rows] != [row[0] for row in released.rows] or raw.columns != released.columns:
+        faults.append("rows or columns changed while rounding")
+    again = transform(released, [a for a in actions if a.verb == "round"], frozenset())
+    exempt = any(a.verb == "round" and a.args.get("none") for a in actions)
+    for old, row, twice in zip(raw.rows, released.rows, again.rows, strict=False):
+        if row[0] in suppressed and any(cell != MARK for cell in row[1:]):
+            faults.append(f"row {row[0]!r} is suppressed but shows a number")
+        if row != twice:
+            faults.append(f"row {row[0]!r} is not rounded")
+        for column, before, after in zip(raw.columns[1:], old[1:], row[1:], strict=False):
+            if exempt or isinstance(after, str) or after is None or before is None:
+                continue
+            if not _covered(actions, column, str(row[0])):
+                faults.append(f"column {column.name!r} of row {row[0]!r} has no rounding rule")
+    return faults
+
+
+def _covered(actions: Sequence[Action], column: Column, key: str) -> bool:
+    for action in actions:
+        if action.verb != "round" or action.part not in (None, key):
+            continue
+        part = action.args.get("part", "value")
+        if part == "every_n" and column.role == "n":
+            return True
+        if part != "every_n" and column.role == "value":
+            return True
+    # An exact N of 100 or more is what the policy asks for (DT-R3): an integer needs no rounding of its own.
+    return column.role == "n"
+
+
+def _round(rows: list[list[Cell]], columns: Sequence[Column], action: Action) -> None:
+    from .tables.rounding import round_value
+
+    kinds = ("decimal_places", "significant_figures", "to_nearest")
+    how = {kind: action.args[kind] for kind in kinds if action.args.get(kind) is not None}
+    if not how:
+        return
+    role = "n" if action.args.get("part") == "every_n" else "value"
+    places = [i for i, column in enumerate(columns) if i and column.role == role]
+    for row in rows:
+        if action.part is not None and row[0] != action.part:
+            continue
+        for i in places:
+            cell = row[i]
+            if isinstance(cell, int | float):
+                row[i] = round_value(cell, **how)
+
+
+def _with_table_facts(
+    facts: Facts, primary: frozenset[str], chosen: frozenset[str], audit: TableAudit | None, is_table: bool
+) -> Facts:
+    known = facts
+    computed = Provider.COMPUTED
+    if is_table:
+        interior = [p for p in facts.parts if p.kind == CELL_KIND and not _flag(p, "cell.structural_zero")]
+        gone = sum(p.key in primary or p.key in chosen for p in interior)
+        parts = tuple(
+            replace(p, facts={**p.facts, "cell.complementary": Fact("cell.complementary", p.key in chosen, computed)})
+            if p.kind == CELL_KIND
+            else p
+            for p in facts.parts
+        )
+        known = Facts(facts.output_name, facts.output_type, facts.facts, parts)
+        known = known.with_facts(
+            Fact("table.suppressed_share", gone / len(interior) if interior else 1.0, computed),
+            Fact("table.suppressed_cells", gone, computed),
+            Fact("table.interior_cells", len(interior), computed),
+        )
+    if audit is not None:
+        known = known.with_facts(Fact("package.recoverable_cells", audit.package, computed))
+        if is_table:
+            known = known.with_facts(Fact("table.recoverable_cells", audit.recoverable, computed))
+    return known
+
+
+def _flag(part: Part, name: str) -> bool:
+    fact = part.facts.get(name)
+    return fact is not None and fact.value is True
+
+
+def _check_parts(facts: Facts, document: OutputDocument) -> None:
+    if facts.output_type != document.type or facts.output_name != document.name:
+        raise InputError(f"the facts are about another output than {document.name!r}")
+    keys = [part.key for part in facts.parts]
+    rows = {row[0] for row in document.rows}
+    if len(set(keys)) != len(keys) or not set(keys) <= rows:
+        raise InputError(f"the rows of output {document.name!r} and the parts of its facts differ")
+    if any(part.kind == CELL_KIND for part in facts.parts) and set(keys) != rows:
+        raise InputError(f"a row of output {document.name!r} has no facts of its own")
+
+
+def _blocked(decision: Decision, problems: Sequence[str]) -> Decision:
+    if decision.effect is Effect.BLOCK:
+        return decision
+    finding = Finding(
+        rules=("verify",),
+        target="output",
+        effect=Effect.BLOCK,
+        inside="The transformed document does not hold: " + "; ".join(problems),
+        outside="The output did not pass the check after rounding and suppression.",
+        next_step="Report this to the maintainers with the session's journal.",
+    )
+    return replace(decision, effect=Effect.BLOCK, findings=(finding, *decision.findings))
+
+
+def _words(text: str) -> str:
+    """Comparison signs in words: nothing a viewer could take for markup (`< 0.001` → `below 0.001`)."""
+    for sign, word in (("<=", "at most "), (">=", "at least "), ("<", "below "), (">", "above ")):
+        text = text.replace(sign, word)
+    return " ".join(text.split())
+
+
+def raw_from_json(data: Mapping[str, Any]) -> OutputDocument:
+    """The raw document kept in `inside/evidence.json`."""
+    return OutputDocument.from_json(data)
