@@ -1,0 +1,21 @@
+"""The model side: BrainAgeDelta (scikit-learn estimator), Moments (one pass, mergeable), Weights (numbers only)."""
+
+from __future__ import annotations
+
+from .base import ModelInputError, one_blas_thread, round_significant
+from .brain_age import BrainAgeDelta
+from .change import AgeChange, max_age_change
+from .weights import MODELS, LinearForm, Model, Weights
+
+__all__ = [
+    "MODELS",
+    "AgeChange",
+    "BrainAgeDelta",
+    "LinearForm",
+    "Model",
+    "ModelInputError",
+    "Weights",
+    "max_age_change",
+    "one_blas_thread",
+    "round_significant",
+]

@@ -1,0 +1,302 @@
+"""BrainAgeDelta: brain age and brain-age delta by linear regression on components (Smith et al. 2019).
+
+    x_norm = (x - x_mean) / x_std                    population SD
+    x_d    = x_norm - confounds . conf_beta          confounds as given, not centred
+    scores = (x_d - mean) . components'              PCA by an exact solver, or x_d itself without components
+    u      = age - y_mean,   q = u^2 - ysq_mean - ysq_slope u     (q is orthogonal to u and to 1)
+
+    simple               d1 = scores b1 - u                   b1 = pinv(scores) u
+    unbiased             d1 - u b2                            b2 = pinv(u) d1
+    unbiased_quadratic   d1 - [u q] b2sq                      b2sq = pinv([u q]) d1
+    alternate            (scores - u gamma) pinv(gamma)       gamma = pinv(u) scores
+    alternate_quadratic  (scores - [u q] gammasq) pinv(gammasq[0])
+
+q uses the training set's ysq_mean and ysq_slope, so a person's delta is the same alone and in any batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from .algebra import (
+    AgeTerms,
+    Solution,
+    Solver,
+    age_terms,
+    choose_components,
+    condition_word,
+    least_squares,
+    spectrum,
+)
+from .base import Array, ModelInputError, one_blas_thread
+from .weights import Model, Weights
+
+
+class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Scikit-learn estimator of brain age; `predict` is the simple model's brain age in years.
+
+    Parameters
+    ----------
+    n_components
+        J, number of components (1 <= J <= min(N - 1, F)); None fits on the features themselves.
+    feature_proportion
+        J = this share of the number of features, in (0, 1], rounded down, at least 1.
+    feature_variance
+        Smallest J whose components hold this share of the variance, in (0, 1].
+    kaiser_guttman
+        True or "mean": components with more than the mean variance; "one": variance above 1.
+        At most one of these four choices may be set.
+    svd_solver
+        "svd" (full), "eigh" (of the smaller Gram matrix) or "auto"; all are exact and repeatable.
+
+    Attributes
+    ----------
+    b1_, b2_, b2sq_, gamma_, gammasq_, components_, x_mean_, x_std_, y_mean_, ysq_mean_, ysq_slope_, conf_beta_,
+    explained_variance_, n_features_in_, feature_names_in_
+        As in the module docstring; shapes as in `Weights`. `components_`, `explained_variance_` and `conf_beta_`
+        are None where the fit has none. `feature_names_in_` exists where X had string column names.
+    n_components_
+        J used (F without components).
+    rank_, condition_number_, used_condition_number_, conditioning_
+        Rank used by the fit; condition number of the scores before and after dropping dependent directions;
+        `ok`, `review` (above 1e6) or `refuse` (above 1e8) of the former.
+    repairs_
+        Tuple of sentences: every repair the fit made (constant columns, dependent columns, ...). Inside only.
+
+    Raises
+    ------
+    ModelInputError
+        (an InputError and a ValueError) all ages equal, F > N without a reduction, J out of range.
+
+    Notes
+    -----
+    No minimum N: rules judge, not the estimator. Smith et al. 2019, NeuroImage 200:528.
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        feature_proportion: float | None = None,
+        feature_variance: float | None = None,
+        kaiser_guttman: bool | Literal["mean", "one"] = False,
+        svd_solver: Solver = "auto",
+    ) -> None:
+        self.n_components = n_components
+        self.feature_proportion = feature_proportion
+        self.feature_variance = feature_variance
+        self.kaiser_guttman = kaiser_guttman
+        self.svd_solver = svd_solver
+
+    # --- fitting -------------------------------------------------------------------------------------------------
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, confounds: npt.ArrayLike | None = None) -> BrainAgeDelta:
+        """Fit on N people: X (N x F, raw units), y ages in years, confounds (N x K) or None."""
+        self._check_choice()
+        x, ages = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        ages = np.asarray(ages, dtype=np.float64)
+        conf = _confounds(confounds, x.shape[0])
+        if float(ages.max()) == float(ages.min()):
+            raise ModelInputError("All ages are equal: there is nothing to learn.", next_step="Check the age column.")
+        if x.shape[1] > x.shape[0] and not self._reduces:
+            raise ModelInputError(
+                "More features than people, and no reduction is asked for.",
+                next_step="Set n_components, feature_variance or kaiser_guttman.",
+            )
+        with one_blas_thread():
+            self._fit(np.asarray(x), ages, conf)
+        return self
+
+    @property
+    def _reduces(self) -> bool:
+        return any(c is not None for c in (self.n_components, self.feature_proportion, self.feature_variance)) or bool(
+            self.kaiser_guttman
+        )
+
+    def _check_choice(self) -> None:
+        chosen = [
+            name
+            for name, on in (
+                ("n_components", self.n_components is not None),
+                ("feature_proportion", self.feature_proportion is not None),
+                ("feature_variance", self.feature_variance is not None),
+                ("kaiser_guttman", bool(self.kaiser_guttman)),
+            )
+            if on
+        ]
+        if len(chosen) > 1:
+            raise ModelInputError(f"More than one choice of components: {', '.join(chosen)}.", next_step="Keep one.")
+        whole = isinstance(self.n_components, (int, np.integer)) and not isinstance(self.n_components, bool)
+        if self.n_components is not None and (not whole or self.n_components < 1):
+            raise ModelInputError("n_components must be a whole number of at least 1, or None.")
+        for name in ("feature_proportion", "feature_variance"):
+            share = getattr(self, name)
+            if share is not None and not 0.0 < float(share) <= 1.0:
+                raise ModelInputError(f"{name} must lie above 0 and at most at 1.")
+        if self.kaiser_guttman not in (True, False, "mean", "one"):
+            raise ModelInputError("kaiser_guttman must be True, False, 'mean' or 'one'.")
+
+    def _fit(self, x: Array, y: Array, conf: Array | None) -> None:
+        self.repairs_: tuple[str, ...] = ()
+        z = self._standardise(x)
+        self.conf_beta_: Array | None = None
+        if conf is not None:
+            solved = least_squares(conf, z)
+            if solved.rank < conf.shape[1]:
+                self._repair("Dependent confounds: the minimum-norm solution was used.")
+            self.conf_beta_ = solved.coef
+            z = z - conf @ self.conf_beta_
+        scores = self._reduce(z)
+        terms = age_terms(y)
+        if not terms.has_square:
+            self._repair("Ages take two values only: the quadratic terms were set to zero.")
+        self.y_mean_, self.ysq_mean_, self.ysq_slope_ = terms.y_mean, terms.ysq_mean, terms.ysq_slope
+        solved = least_squares(scores, terms.u)
+        self._judge(solved, scores.shape[1])
+        self.b1_ = solved.coef
+        self._age_regressions(scores, terms)
+
+    def _standardise(self, x: Array) -> Array:
+        self.x_mean_ = x.mean(axis=0)
+        z = x - self.x_mean_
+        self.x_std_ = np.sqrt(np.einsum("ij,ij->j", z, z) / x.shape[0])
+        constant = self.x_std_ <= 8 * np.finfo(float).eps * np.abs(x).max(axis=0)
+        if constant.any():
+            self._repair(f"{int(constant.sum())} constant feature column(s): scale 1 and weight 0.")
+            self.x_std_[constant] = 1.0
+            z[:, constant] = 0.0
+        z /= self.x_std_
+        return np.asarray(z)
+
+    def _reduce(self, z: Array) -> Array:
+        self.components_: Array | None = None
+        self.explained_variance_: Array | None = None
+        self.score_mean_: Array | None = None
+        if not self._reduces:
+            return z
+        n, f = z.shape
+        mean = z.mean(axis=0) if self.conf_beta_ is not None else None
+        centred = z if mean is None else z - mean
+        self.components_, self.explained_variance_ = self._pick(centred, n, f)
+        if mean is not None:
+            self.score_mean_ = self.components_ @ mean
+        return np.asarray(centred @ self.components_.T)
+
+    def _pick(self, centred: Array, n: int, f: int) -> tuple[Array, Array]:
+        limit = min(n - 1, f)
+        wanted = self.n_components
+        if self.feature_proportion is not None:
+            wanted = max(1, int(self.feature_proportion * f + 1e-9))
+        if wanted is not None and wanted > limit:
+            raise ModelInputError(
+                f"{wanted} components cannot come from this many people and {f} features.",
+                next_step="Ask for fewer components.",
+            )
+        components, variances = spectrum(centred, wanted, self.svd_solver)
+        if wanted is None:
+            rule: Any = self.feature_variance
+            if rule is None:
+                rule = "mean" if self.kaiser_guttman is True else self.kaiser_guttman
+            wanted = min(choose_components(variances, rule, f), limit)
+        real = int((variances > RANK_VARIANCE * variances[0]).sum())
+        if real < wanted:
+            self._repair("Fewer independent directions than components asked for: the empty ones were left out.")
+        wanted = max(1, min(wanted, real))
+        return components[:wanted].copy(), variances[:wanted].copy()
+
+    def _judge(self, solved: Solution, columns: int) -> None:
+        self.n_components_ = columns
+        self.rank_ = solved.rank
+        self.condition_number_, self.used_condition_number_ = solved.condition, solved.used_condition
+        self.conditioning_ = condition_word(solved.condition)
+        if solved.rank < columns:
+            self._repair("Dependent feature columns: the minimum-norm solution was used.")
+
+    def _age_regressions(self, scores: Array, terms: AgeTerms) -> None:
+        u, q = terms.u, terms.q
+        uu, qq = float(u @ u), float(q @ q)
+        d1 = scores @ self.b1_ - u
+        b2 = float(u @ d1) / uu
+        gamma = (u @ scores) / uu
+        square = float(q @ d1) / qq if terms.has_square else 0.0
+        gamma_square = (q @ scores) / qq if terms.has_square else np.zeros_like(gamma)
+        self.b2_ = np.array([b2])
+        self.b2sq_ = np.array([b2, square])
+        self.gamma_ = gamma[None, :]
+        self.gammasq_ = np.vstack([gamma, gamma_square])
+
+    def _repair(self, sentence: str) -> None:
+        self.repairs_ = (*self.repairs_, sentence)
+
+    # --- using ---------------------------------------------------------------------------------------------------
+
+    @property
+    def weights_(self) -> Weights:
+        """The fitted numbers as frozen `Weights` (names `feature_1`, ... where the fit saw none)."""
+        check_is_fitted(self, "b1_")
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = [f"feature_{i + 1}" for i in range(self.n_features_in_)]
+        return Weights(
+            feature_names=tuple(str(n) for n in names),
+            x_mean=self.x_mean_,
+            x_std=self.x_std_,
+            b1=self.b1_,
+            y_mean=self.y_mean_,
+            components=self.components_,
+            b2=self.b2_,
+            b2sq=self.b2sq_,
+            gamma=self.gamma_,
+            gammasq=self.gammasq_,
+            ysq_mean=self.ysq_mean_,
+            ysq_slope=self.ysq_slope_,
+            score_mean=self.score_mean_,
+            conf_beta=self.conf_beta_,
+            explained_variance=self.explained_variance_,
+        )
+
+    def predict(self, X: npt.ArrayLike, confounds: npt.ArrayLike | None = None) -> Array:
+        """Brain age by the simple model, in years; needs no age, so pipelines and cross-validation work."""
+        return self.weights_.predict_age(self._x(X), confounds=confounds)
+
+    def predict_age(
+        self,
+        X: npt.ArrayLike,
+        age: npt.ArrayLike | None = None,
+        confounds: npt.ArrayLike | None = None,
+        model: Model | str = "simple",
+    ) -> Array:
+        """Brain age (age + delta) in years. Every model but the simple one needs the true ages."""
+        return self.weights_.predict_age(self._x(X), age, confounds, model)
+
+    def delta(
+        self,
+        X: npt.ArrayLike,
+        age: npt.ArrayLike,
+        confounds: npt.ArrayLike | None = None,
+        model: Model | str = "unbiased_quadratic",
+    ) -> Array:
+        """Delta of each person in years, the same alone and in any batch."""
+        return self.weights_.delta(self._x(X), age, confounds, model)
+
+    def _x(self, X: npt.ArrayLike) -> Array:
+        """Checked features; scikit-learn compares names and their order and refuses others."""
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+
+
+RANK_VARIANCE = 1e-20  # a component with less than this share of the first one's variance is rounding error
+
+
+def _confounds(confounds: npt.ArrayLike | None, rows: int) -> Array | None:
+    if confounds is None:
+        return None
+    out = check_array(confounds, dtype=np.float64, ensure_2d=False)
+    out = out.reshape(-1, 1) if out.ndim == 1 else out
+    if out.shape[0] != rows:
+        raise ModelInputError("Features and confounds have different numbers of rows.")
+    return np.asarray(out)

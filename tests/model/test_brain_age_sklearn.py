@@ -1,0 +1,50 @@
+"""BrainAgeDelta as a scikit-learn citizen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from sacro_deltab.model import BrainAgeDelta
+
+
+@pytest.mark.filterwarnings("ignore")  # the checks provoke scikit-learn's own warnings on purpose
+@pytest.mark.parametrize("estimator", [BrainAgeDelta(), BrainAgeDelta(n_components=5)])
+def test_check_estimator(estimator: BrainAgeDelta) -> None:
+    check_estimator(estimator)
+
+
+def _people(n: int = 120, f: int = 8, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(45, 75, n)
+    x = rng.normal(size=(n, f)) + np.outer(age, rng.normal(size=f)) / 10
+    return pd.DataFrame(x, columns=[f"idp_{i}" for i in range(f)]), age
+
+
+def test_pipeline_and_cross_validation() -> None:
+    x, age = _people()
+    score = cross_val_score(make_pipeline(StandardScaler(), BrainAgeDelta(n_components=4)), x, age, cv=5)
+    assert score.mean() > 0.5
+
+
+def test_feature_names_and_order_are_kept_and_enforced() -> None:
+    x, age = _people()
+    model = BrainAgeDelta(n_components=3).fit(x, age)
+    assert list(model.feature_names_in_) == list(x.columns) == list(model.weights_.feature_names)
+    shuffled = x[list(x.columns[::-1])]
+    for use in (model.predict, lambda d: model.delta(d, age), lambda d: model.weights_.predict_age(d)):
+        with pytest.raises(ValueError):
+            use(shuffled)
+        with pytest.raises(ValueError):
+            use(x.iloc[:, 1:])
+
+
+def test_clone_keeps_parameters() -> None:
+    model = clone(BrainAgeDelta(feature_variance=0.9, svd_solver="eigh"))
+    assert (model.feature_variance, model.svd_solver) == (0.9, "eigh")
