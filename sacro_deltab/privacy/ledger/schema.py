@@ -1,0 +1,45 @@
+"""Tables of the ledger. `ledger_entries` is the truth; `ledger_partitions` is a running sum of it, checked by each entry."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Index, Integer, MetaData, Table, Text
+
+SCHEMA_VERSION = 1
+
+metadata = MetaData()
+
+meta = Table(
+    "ledger_meta",
+    metadata,
+    Column("one", Integer, primary_key=True, autoincrement=False),  # always 1; the row that a spend locks
+    Column("schema_version", Integer, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("head_key", Text, nullable=False),
+)
+
+entries = Table(
+    "ledger_entries",
+    metadata,
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("partition", Text),
+    Column("ref", Integer),
+    Column("token", Text, nullable=False, unique=True),
+    Column("body", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("prev", Text, nullable=False),
+    Column("digest", Text, nullable=False, unique=True),
+    Column("signature", Text, nullable=False),
+)
+Index("ledger_entries_partition", entries.c.partition, entries.c.kind, entries.c.seq)
+Index("ledger_entries_ref", entries.c.ref, entries.c.kind)
+Index("ledger_entries_kind", entries.c.kind, entries.c.seq)
+
+partitions = Table(
+    "ledger_partitions",
+    metadata,
+    Column("partition", Text, primary_key=True),
+    Column("tally", Text, nullable=False),  # canonical JSON: own sums, links, limits last used
+)
