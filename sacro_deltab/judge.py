@@ -19,6 +19,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .errors import InputError
+from .facts.table_audit import TableAudit
 from .facts.types import Fact, Facts, Part, Provider
 from .outputs.document import MARK, Cell, Column, OutputDocument
 from .outputs.schema import check_document
@@ -28,21 +29,6 @@ if TYPE_CHECKING:
     from .rules import RuleSet
 
 CELL_KIND = "cell"
-
-
-@dataclass(frozen=True)
-class TableAudit:
-    """What an attacker who reads every published number can work out. Counts only, inside the TRE.
-
-    recoverable: suppressed cells of this table, and groups of 1 to the minimum N less one, that can be worked out
-    with this table in hand. package: the same over every output of the session and earlier releases.
-    pairs: sentences naming the outputs involved (inside view).
-    """
-
-    recoverable: int
-    package: int
-    pairs: tuple[str, ...] = ()
-    proved: bool | None = None
 
 
 class TableContext(Protocol):
@@ -146,7 +132,9 @@ def judge_output(
 
     suppressed = frozenset(a.part for a in decision.actions if a.verb == "suppress" and a.part is not None)
     suppressed |= chosen if is_table else frozenset()
-    problems = [f"row {key!r} is below the threshold but not marked" for key in sorted(suppressed - (marked or suppressed))]
+    problems = [
+        f"row {key!r} is below the threshold but not marked" for key in sorted(suppressed - (marked or suppressed))
+    ]
     withheld = decision.effect is Effect.WITHHOLD or any(a.verb == "withhold" for a in decision.actions)
     if decision.effect in (Effect.BLOCK, Effect.WITHHOLD):
         return Judged(decision, None, known, suppressed, chosen, withheld, tuple(problems), audit)

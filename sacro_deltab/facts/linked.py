@@ -1,0 +1,323 @@
+"""All cells of a session as one table problem: what is printed, over whom, and what a reader can work out.
+
+Every published number over a group of people is a cell: rows of group tables, count tables, whole-cohort means and
+Ns, the researcher's own ACRO tables where they can be read, and earlier releases. People are positions in the
+session's register; they never leave this module except as atoms (groups with a count and a sum) of a problem that
+stays inside the TRE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .people import Floats, Ints
+from .table_audit import TableAudit
+
+if TYPE_CHECKING:
+    from ..tables import Problem, TablePolicy
+
+_KNOWN = "known"  # table name of numbers that everybody knows without their being published
+
+
+@dataclass(frozen=True)
+class PrintedCell:
+    """One number over a group of people, as it is or would be printed.
+
+    `members` are positions in the session's register. statistic: "mean", "sd" or None (only N is printed).
+    `variable` names the per-person values behind the statistic. `any_rounded`: the table rounds all its Ns.
+    """
+
+    output: str
+    key: str
+    members: Ints
+    role: str = "interior"
+    variable: str | None = None
+    statistic: str | None = None
+    shows_n: bool = True
+    any_rounded: bool = False
+    structural: bool = False
+
+    @property
+    def id(self) -> str:
+        """Id of the cell in the problem."""
+        return f"{self.output}|{self.key}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one audit found (inside view): suppressed cells that fall, and a small group that can be derived."""
+
+    fallen: frozenset[str]
+    small_group: bool
+
+    @property
+    def safe(self) -> bool:
+        """Nothing can be worked out."""
+        return not self.fallen and not self.small_group
+
+
+@dataclass
+class LinkedTables:
+    """The cells of a session, in the order they were added. Mutable; one per session."""
+
+    policy: TablePolicy
+    values: dict[str, Floats] = field(default_factory=dict)
+    cells: dict[str, PrintedCell] = field(default_factory=dict)
+    suppressed: set[str] = field(default_factory=set)
+    complementary: set[str] = field(default_factory=set)
+
+    def publish(self, cells: Sequence[PrintedCell], suppressed: Iterable[str], complementary: Iterable[str]) -> None:
+        """Add the cells of an accepted output; `suppressed` and `complementary` are row keys."""
+        gone, extra = set(suppressed), set(complementary)
+        for cell in cells:
+            self.cells[cell.id] = cell
+            if cell.key in gone:
+                self.suppressed.add(cell.id)
+            if cell.key in extra:
+                self.complementary.add(cell.id)
+
+    def retract(self, output: str) -> None:
+        """Forget every cell of one output: it is no longer asked to leave."""
+        gone = [name for name, cell in self.cells.items() if cell.output == output]
+        for name in gone:
+            del self.cells[name]
+        self.suppressed.difference_update(gone)
+        self.complementary.difference_update(gone)
+
+    def context(self, candidate: Sequence[PrintedCell]) -> Context:
+        """The judge's view of an output that is not yet published."""
+        return Context(self, tuple(candidate))
+
+    def variables(self) -> list[str]:
+        """Variables whose statistics are printed, most cells first; counts alone give one nameless entry."""
+        tally: dict[str, int] = {}
+        for cell in self.cells.values():
+            if cell.variable is not None and cell.statistic is not None:
+                tally[cell.variable] = tally.get(cell.variable, 0) + 1
+        return sorted(tally, key=lambda v: (-tally[v], v))
+
+    def problem(
+        self,
+        variable: str | None,
+        candidate: Sequence[PrintedCell] = (),
+        *,
+        without: str | None = None,
+        primary: Iterable[str] = (),
+        fixed: bool = True,
+    ) -> Problem | None:
+        """The problem of one variable: every N, and the statistics of that variable. None when nothing is printed.
+
+        Complementary cells of earlier outputs are not published and need no protection of their own, so they are
+        left out; earlier primary cells stay in as suppressed cells. `without` leaves one output out.
+        """
+        from ..tables import Problem
+
+        cells = [
+            c for c in self.cells.values() if c.output != without and (c.id not in self.complementary or not fixed)
+        ]
+        cells += [c for c in candidate if c.output != without]
+        known = self._known(variable, cells)
+        cells = [*cells, *known]
+        if not cells:
+            return None
+        earlier = [c.id for c in cells if c.id in self.cells and c.id not in self.suppressed and fixed]
+        data = _problem_json(cells, self.values.get(variable) if variable else None, variable, self.policy)
+        data["must_publish"] = [*earlier, *(c.id for c in known)]
+        forced = {*primary, *(self.suppressed - self.complementary)} & {c.id for c in cells}
+        data["primary"] = sorted(forced)
+        data["published_sets"] = [
+            {"name": "as released", "suppressed": sorted(self.suppressed & {c.id for c in cells})}
+        ]
+        return Problem.from_json(data)
+
+    def verdict(
+        self, variable: str | None, candidate: Sequence[PrintedCell], gone: frozenset[str], **kw: Any
+    ) -> Verdict:
+        """Audit everything printed with `gone` (cell ids) marked, for one variable."""
+        from ..tables.audit import audit_pattern
+
+        problem = self.problem(variable, candidate, **kw)
+        if problem is None:
+            return Verdict(frozenset(), False)
+        pattern = frozenset(((self.suppressed - self.complementary) | gone) & set(problem.cells))
+        found = audit_pattern(problem, pattern)
+        union = found.smallest_derivable_union
+        small = union is not None and 0 < union.n < self.policy.min_n
+        disclosed = set(found.exactly_disclosed) & set(problem.primary)
+        return Verdict(frozenset(disclosed | set(found.narrow) | set(found.unprinted)), small)
+
+    def _known(self, variable: str | None, cells: Sequence[PrintedCell]) -> list[PrintedCell]:
+        """Deltas of the people a model was fitted to add up to zero: a margin everybody knows."""
+        if variable is None or not any(c.variable == variable and c.statistic == "mean" for c in cells):
+            return []
+        values = self.values[variable]
+        finite = np.flatnonzero(np.isfinite(values))
+        if finite.size < 2:
+            return []
+        spread = float(values[finite].std())
+        if spread == 0 or abs(float(values[finite].mean())) > 1e-9 * spread:
+            return []
+        return [PrintedCell(_KNOWN, "mean is zero", finite, "grand", variable, "mean", shows_n=False)]
+
+
+@dataclass(frozen=True)
+class Context:
+    """`sacro_deltab.judge.TableContext` over a session's linked tables."""
+
+    linked: LinkedTables
+    candidate: tuple[PrintedCell, ...]
+
+    def protect(self, primary: frozenset[str]) -> frozenset[str]:
+        """Rows to suppress besides `primary`, with everything published before taken as it is."""
+        from ..tables import protect
+
+        if not primary and not self.linked.cells:
+            return frozenset()
+        chosen: set[str] = set()
+        for variable in self._variables():
+            forced = frozenset(self._ids(primary | frozenset(chosen)))
+            if self.linked.verdict(variable, self.candidate, forced).safe:
+                continue
+            problem = self.linked.problem(variable, self.candidate, primary=forced)
+            if problem is None:
+                continue
+            result = protect(problem, policy=self.linked.policy)
+            by_id = {cell.id: cell.key for cell in self.candidate}
+            chosen |= {by_id[name] for name in result.suppressed if name in by_id}
+        return frozenset(chosen - primary)
+
+    def audit(self, suppressed: frozenset[str]) -> TableAudit:
+        """Attack what would be published, with everything that was published before."""
+        gone = frozenset(self._ids(suppressed))
+        mine = {cell.id for cell in self.candidate}
+        fallen: set[str] = set()
+        small = False
+        pairs: list[str] = []
+        for variable in self._variables():
+            verdict = self.linked.verdict(variable, self.candidate, gone)
+            fallen |= verdict.fallen
+            small = small or verdict.small_group
+            if not verdict.safe and self.candidate:
+                pairs += self._pairs(variable, gone)
+        return TableAudit(len(fallen & mine) + small, len(fallen) + small, tuple(dict.fromkeys(pairs)))
+
+    def _pairs(self, variable: str | None, gone: frozenset[str]) -> list[str]:
+        """Which single earlier output, if dropped, would make this one safe."""
+        me = self.candidate[0].output
+        others = list(dict.fromkeys(c.output for c in self.linked.cells.values()))
+        guilty = [o for o in others if self.linked.verdict(variable, self.candidate, gone, without=o).safe]
+        if not guilty:
+            return [f"{me} together with several earlier outputs gives a small group away"]
+        return [f"{me} and {o} together give a small group away; drop one of them" for o in guilty]
+
+    def _ids(self, keys: Iterable[str]) -> list[str]:
+        wanted = set(keys)
+        return [cell.id for cell in self.candidate if cell.key in wanted]
+
+    def _variables(self) -> list[str | None]:
+        mine = {c.variable for c in self.candidate if c.statistic is not None}
+        found: list[str | None] = [v for v in mine if v is not None]
+        found += [v for v in self.linked.variables() if v not in mine]
+        if not mine or not found:
+            return found or [None]
+        return found
+
+
+def _contributors(cell: PrintedCell, values: Floats | None) -> Ints:
+    if values is None or cell.statistic is None:
+        return cell.members
+    return cell.members[np.isfinite(values[cell.members])]
+
+
+def _problem_json(
+    cells: Sequence[PrintedCell], values: Floats | None, variable: str | None, policy: TablePolicy
+) -> dict[str, Any]:
+    """Problem file of `cells`: people with the same memberships become one atom."""
+    people = [_contributors(c, values if c.variable == variable else None) for c in cells]
+    size = 1 + max((int(p.max()) for p in people if p.size), default=-1)
+    bits = np.zeros((size, (len(cells) + 7) // 8), dtype=np.uint8)
+    for index, members in enumerate(people):
+        bits[members, index // 8] |= np.uint8(1 << (index % 8))
+    used = np.flatnonzero(bits.any(axis=1))
+    rows, inverse = (np.unique(bits[used], axis=0, return_inverse=True)) if used.size else (bits[:0], used)
+    inverse = np.asarray(inverse).reshape(-1)
+    counts = np.bincount(inverse, minlength=len(rows))
+    numbers = np.where(np.isfinite(values), values, 0.0)[used] if values is not None else None
+    atoms: dict[str, dict[str, Any]] = {}
+    names = [f"a{i}" for i in range(len(rows))]
+    for i, name in enumerate(names):
+        atoms[name] = {"n": int(counts[i])}
+    if numbers is not None:
+        sums = np.bincount(inverse, weights=numbers, minlength=len(rows))
+        squares = np.bincount(inverse, weights=numbers**2, minlength=len(rows))
+        for i, name in enumerate(names):
+            atoms[name] |= {"sum": float(sums[i]), "sumsq": float(squares[i])}
+    members_of: dict[int, list[str]] = {index: [] for index in range(len(cells))}
+    for i, row in enumerate(rows):
+        for index in range(len(cells)):
+            if row[index // 8] >> (index % 8) & 1:
+                members_of[index].append(names[i])
+    out: dict[str, Any] = {}
+    zero: list[str] = []
+    for index, cell in enumerate(cells):
+        if not members_of[index]:
+            atoms[f"empty{index}"] = {"n": 0} | ({"sum": 0.0, "sumsq": 0.0} if numbers is not None else {})
+            members_of[index] = [f"empty{index}"]
+        if cell.structural:
+            zero.append(cell.id)
+        out[cell.id] = _cell_json(cell, members_of[index], people[index], values, variable, policy)
+    bounds = policy.value_bounds
+    return {
+        "schema": "sacro_deltab/table-problem/1",
+        "kind": "means" if numbers is not None else "counts",
+        "policy": policy.to_json(),
+        "attacker": {
+            "n_published": "rounded",
+            "knows_rule": True,
+            "flags_primary": False,
+            "integer": True,
+            "value_bounds": None if bounds is None else list(bounds),
+        },
+        "atoms": atoms,
+        "cells": out,
+        "structural_zero": zero,
+    }
+
+
+def _cell_json(
+    cell: PrintedCell, atoms: list[str], people: Ints, values: Floats | None, variable: str | None, policy: TablePolicy
+) -> dict[str, Any]:
+    entry: dict[str, Any] = {"table": cell.output, "role": cell.role, "atoms": atoms, "n": int(people.size)}
+    if not cell.shows_n:
+        entry["n_rounding"] = "hidden"
+    elif cell.role == "interior":
+        entry["n_rounding"] = "all" if cell.any_rounded else "exact"
+    else:
+        entry["n_rounding"] = "rule"
+    if values is not None:
+        entry["mean"] = None
+        if cell.variable == variable and people.size and cell.statistic == "mean":
+            from ..tables.rounding import round_value
+
+            entry["mean"] = float(round_value(float(values[people].mean()), decimal_places=policy.mean_decimals))
+        if cell.variable == variable and people.size > 1 and cell.statistic == "sd":
+            from ..tables.rounding import round_value
+
+            entry["sd"] = float(round_value(float(values[people].std(ddof=1)), decimal_places=policy.mean_decimals))
+    return entry
+
+
+def problem_suppressed(problem_json: Mapping[str, Any], output: str) -> frozenset[str]:
+    """Row keys of one output that a recorded problem marks as suppressed."""
+    sets = problem_json.get("published_sets", [])
+    gone = sets[0]["suppressed"] if sets else []
+    return frozenset(name.split("|", 1)[1] for name in gone if name.split("|", 1)[0] == output)
+
+
+def with_output(cells: Sequence[PrintedCell], output: str) -> tuple[PrintedCell, ...]:
+    """The same cells under another output name."""
+    return tuple(replace(cell, output=output) for cell in cells)
