@@ -1,0 +1,140 @@
+"""The privacy block of a predicate: one word, what stands behind it, and everything outside the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .canonical import canonical_json
+from .findings import PreparedOutput
+
+LABELS = ("formal", "heuristic", "none")
+# Fields of a privacy statement that may leave. The exact N of the cohort is not among them: the output that
+# publishes N says it, rounded where the policy says so.
+_KEYS = (
+    "label",
+    "reason",
+    "mechanism",
+    "epsilon",
+    "delta_dp",
+    "mu",
+    "sigma_unit",
+    "adjacency",
+    "unit",
+    "epsilon_by_adjacency",
+    "bounds",
+    "basis",
+    "sampler",
+    "blocks",
+    "proof",
+    "outside_budget",
+    "not_covered",
+)
+_LEDGER_KEYS = ("id", "entry", "head", "pinned")
+_TOTALS = ("epsilon_sum", "delta_sum", "mu", "epsilon_exact", "releases", "model_exports")
+CAPPED = "the ledger is not one the TRE pinned, so clipping, randomness and spend rest on the session's word"
+
+
+def privacy_block(
+    outputs: Sequence[PreparedOutput],
+    evidence: Mapping[str, Any] | None,
+    ledger: Mapping[str, Any] | None,
+    *,
+    capped: bool,
+) -> dict[str, Any]:
+    """What is stated about noise.
+
+    label: the weakest label of the noised outputs, "none" where nothing was noised. guarantee: ε and δ, only for
+    `formal` with nothing outside the budget. Two outputs of one noisy release share one entry of `releases`.
+    """
+    releases: list[dict[str, Any]] = []
+    for output in outputs:
+        if output.privacy is None:
+            continue
+        entry = _release(output.privacy, capped)
+        same = next((r for r in releases if canonical_json(_apart(r)) == canonical_json(entry)), None)
+        if same is None:
+            releases.append({**entry, "outputs": [output.name]})
+        else:
+            same["outputs"].append(output.name)
+    label = LABELS[max((LABELS.index(r["label"]) for r in releases), default=2)]
+    outside = outside_budget(outputs, releases)
+    return {
+        "label": label,
+        "releases": releases,
+        "outside_budget": outside,
+        "end_to_end": label == "formal" and not outside,
+        "ledger": _ledger(ledger, evidence),
+    }
+
+
+def outside_budget(outputs: Sequence[PreparedOutput], releases: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Names of what leaves without noise beside a noised release; empty where nothing is noised."""
+    if not releases:
+        return []
+    named = {str(n) for r in releases for n in r.get("outside_budget", ())}
+    named |= {o.name for o in outputs if not o.kept_inside and _unnoised(o)}
+    return sorted(named)
+
+
+def _unnoised(output: PreparedOutput) -> bool:
+    return output.type not in ("unknown", "certificate") and (
+        output.privacy is None or output.privacy.get("label") not in ("formal", "heuristic")
+    )
+
+
+def _apart(release: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in release.items() if k != "outputs"}
+
+
+def _release(statement: Mapping[str, Any], capped: bool) -> dict[str, Any]:
+    entry = {key: statement.get(key) for key in _KEYS}
+    label = str(statement.get("label"))
+    entry["label"] = label if label in LABELS else "none"
+    if capped and entry["label"] == "formal":
+        entry["label"], entry["reason"] = "heuristic", CAPPED
+    raw = statement.get("ledger")
+    entry["ledger"] = {k: raw.get(k) for k in _LEDGER_KEYS} if isinstance(raw, Mapping) else None
+    return entry
+
+
+def _ledger(ledger: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Id, head and totals before and after, from the ledger itself if it was read, else as the session recorded."""
+    source = ledger if ledger is not None else _find_ledger((evidence or {}).get("privacy"))
+    if source is None:
+        return None
+    return {
+        "id": source.get("id"),
+        "head_key": source.get("head_key"),
+        "head": source.get("head"),
+        "entries": source.get("entries"),
+        "pinned": bool(source.get("pinned", False)),
+        "read": bool(source.get("read", ledger is not None)),
+        "before": _totals(source.get("before")),
+        "after": _totals(source.get("after")),
+    }
+
+
+def _find_ledger(privacy: object) -> Mapping[str, Any] | None:
+    if not isinstance(privacy, Mapping):
+        return None
+    inner = privacy.get("ledger")
+    if isinstance(inner, Mapping):
+        return {"before": privacy.get("before"), "after": privacy.get("after"), "read": False, **inner}
+    return None
+
+
+def _totals(value: object) -> dict[str, Any] | None:
+    if not isinstance(value, Mapping):
+        return None
+    return {key: value.get(key) for key in _TOTALS if _number(value.get(key))}
+
+
+def _number(value: object) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
+
+def spent(releases: Iterable[Mapping[str, Any]]) -> tuple[float, float]:
+    """Plain sums of ε and δ over releases."""
+    items = list(releases)
+    return sum(float(r["epsilon"] or 0) for r in items), sum(float(r["delta_dp"] or 0) for r in items)

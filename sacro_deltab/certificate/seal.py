@@ -1,0 +1,112 @@
+"""The last step of `finalise`: the unsigned statement, the placeholder envelope, and what belongs to them.
+
+Order, and why (each step needs the one before; nothing is circular):
+
+1. `new_certificate_id()`; every record's `properties` carry this id and the policy digest, never a digest of the
+   certificate.
+2. `write_placeholders(folder)` makes `certificate.json` and `certificate.dsse.json` with fixed bytes, so that ACRO can
+   list and copy them as records of their own.
+3. ACRO writes results.json, config.json, checksums/ and the outputs; the session writes inside/ (evidence, page,
+   attack report). Nothing in these is touched again.
+4. `seal_folder(folder, …)`: salt, second statement under inside/, then `certificate.json` over everything else, then
+   the checksum files of the two certificate files.
+
+`certificate.json` is never rewritten after that. `certify` puts a statement of its own, made from its own check, into
+the envelope, and `certificate.json` is one of the files that statement is about.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from .canonical import canonical_json
+from .inside import ensure_salt
+from .layout import CHECKSUMS, ENVELOPE, INSIDE, STATEMENT
+from .statement import PAYLOAD_TYPE, Context, build, make_context
+
+INSIDE_STATEMENT = "statement-inside.json"
+
+
+def new_certificate_id() -> str:
+    """A random id (UUID 4) for one release."""
+    return str(uuid.uuid4())
+
+
+def placeholder_envelope() -> bytes:
+    """Bytes of an envelope that nobody has signed."""
+    return canonical_json({"payload": "", "payloadType": PAYLOAD_TYPE, "signatures": []})
+
+
+def write_placeholders(folder: Path) -> tuple[Path, Path]:
+    """Write both certificate files with fixed bytes; returns their paths (statement, envelope)."""
+    statement, envelope = folder / STATEMENT, folder / ENVELOPE
+    statement.write_bytes(canonical_json({"placeholder": "the statement is written when the session is finalised"}))
+    envelope.write_bytes(placeholder_envelope())
+    return statement, envelope
+
+
+def seal_folder(
+    folder: Path,
+    *,
+    report: Mapping[str, Any] | None = None,
+    evidence: Mapping[str, Any] | None = None,
+    ruleset: Any = None,
+    certificate_id: str | None = None,
+    node: str = "local",
+    waivers: Sequence[Mapping[str, Any]] = (),
+    now: datetime | None = None,
+) -> Path:
+    """Write the unsigned statement of a finished folder; the last thing `finalise` does.
+
+    Parameters
+    ----------
+    folder
+        The folder as ACRO and the session wrote it, `inside/` included; usually a temporary one that is renamed after.
+    report, evidence
+        The report of `check` if there is one, and the evidence; with no report the recorded decisions count.
+    ruleset
+        The session's rule set (or a `Policy`).
+    certificate_id
+        The id the records carry.
+
+    Returns
+    -------
+    Path
+        `folder/certificate.json`.
+    """
+    context = make_context(ruleset, certificate_id, node, waivers, now)
+    (folder / INSIDE).mkdir(exist_ok=True)
+    ensure_salt(folder / INSIDE)
+    write_inside_statement(folder, folder / INSIDE / INSIDE_STATEMENT, report, evidence, context)
+    outer, _ = build(folder, report, evidence, context)
+    path = folder / STATEMENT
+    path.write_bytes(canonical_json(outer))
+    if not (folder / ENVELOPE).exists():
+        (folder / ENVELOPE).write_bytes(placeholder_envelope())
+    (folder / CHECKSUMS).mkdir(exist_ok=True)
+    for name in (STATEMENT, ENVELOPE):
+        write_checksum(folder, name)
+    return path
+
+
+def write_inside_statement(
+    folder: Path,
+    path: Path,
+    report: Mapping[str, Any] | None,
+    evidence: Mapping[str, Any] | None,
+    context: Context,
+) -> None:
+    """Write the statement that stays inside. It has no digest of inside/ in it; the outer one covers it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(canonical_json(build(folder, report, evidence, context)[1]))
+
+
+def write_checksum(folder: Path, name: str) -> None:
+    """Write `checksums/NAME.txt` the way ACRO does: SHA-256 in hex and nothing else."""
+    digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    (folder / CHECKSUMS / f"{name}.txt").write_text(digest, encoding="utf-8", newline="")

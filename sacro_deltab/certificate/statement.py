@@ -1,0 +1,394 @@
+"""The statement: an in-toto Statement v1 over every file of a folder, with our predicate.
+
+What leaves says which rules were met, never a number of the cohort: no count, no path, no text of a finding that is
+meant for the inside, no digest of input data. Answers of rules on raw-data facts go into a second statement that
+stays in `inside/`; the one that leaves says "checked inside".
+"""
+
+from __future__ import annotations
+
+import platform
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from ..errors import CertificateError, UnreadableError
+from .canonical import canonical_json, read_json
+from .findings import PreparedOutput, prepare_outputs, worst
+from .inside import ALGORITHM, inside_digest, salted_sha256
+from .layout import (
+    CERTIFIED,
+    CONFIG,
+    ENVELOPE,
+    INSIDE,
+    RESULTS,
+    STATEMENT,
+    STRUCTURE,
+    Digests,
+    Inventory,
+    digest_file,
+    read_bytes,
+    scan,
+)
+from .policy import Policy, policy_of
+from .privacy import privacy_block
+from .recoverable import recoverability_block
+from .rounding import rounding_block
+from .viewer import record_digests
+
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+TYPE_ROOT = "https://w3id.org/sacro-deltab/"  # a name, never fetched
+PREDICATE_TYPE = TYPE_ROOT + "certificate/v1"
+INSIDE_TYPE = TYPE_ROOT + "certificate-inside/v1"
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+INSIDE_SUBJECT = "inside/"
+
+_DEPENDENCIES = (
+    "acro",
+    "cryptography",
+    "diffprivlib",
+    "highspy",
+    "numpy",
+    "opendp",
+    "pandas",
+    "scikit-learn",
+    "scipy",
+    "securesystemslib",
+)
+_TOKEN = 80  # longest declared word that is repeated in what leaves
+
+
+@dataclass(frozen=True)
+class Context:
+    """Everything a statement is made of besides the files.
+
+    stage: "session" (unsigned, by `finalise`) or "certified" (by `certify`). cap: reasons why neither `pass` nor
+    `formal` may be stated.
+    """
+
+    policy: Policy
+    stage: str = "session"
+    certificate_id: str = ""
+    node: str = "local"
+    now: datetime | None = None
+    waivers: Sequence[Mapping[str, Any]] = ()
+    cap: tuple[str, ...] = ()
+    ledger: Mapping[str, Any] | None = None
+    answers: Sequence[Mapping[str, Any]] = ()
+    extra_findings: Sequence[Mapping[str, Any]] = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+def utc_now(now: datetime | None = None) -> str:
+    """Time as a statement writes it: UTC, whole seconds, with its offset."""
+    moment = datetime.now(UTC) if now is None else now.astimezone(UTC)
+    return moment.replace(microsecond=0).isoformat()
+
+
+def build_statement(
+    folder: Path,
+    report: Mapping[str, Any] | None,
+    evidence: Mapping[str, Any] | None,
+    *,
+    ruleset: Any = None,
+    context: Context | None = None,
+    certificate_id: str | None = None,
+    node: str = "local",
+    waivers: Sequence[Mapping[str, Any]] = (),
+    now: datetime | None = None,
+) -> bytes:
+    """Canonical bytes of the statement about `folder` as it lies there now.
+
+    Parameters
+    ----------
+    folder
+        A session folder with results.json, config.json, checksums/, the outputs and (inside the TRE) inside/.
+    report
+        The report of `check`, or None to take the decisions the session recorded in `evidence`.
+    evidence
+        Parsed inside/evidence.json.
+    ruleset
+        A loaded rule set, or a `Policy`; the packaged one when both this and `context` are missing.
+    context
+        Everything at once, for `certify`; the keywords after it are then ignored.
+
+    Raises
+    ------
+    CertificateError
+        When the folder holds what cannot be certified (links, stray folders, names that collide).
+    """
+    return canonical_json(
+        build(folder, report, evidence, context or make_context(ruleset, certificate_id, node, waivers, now))[0]
+    )
+
+
+def make_context(
+    ruleset: Any,
+    certificate_id: str | None,
+    node: str,
+    waivers: Sequence[Mapping[str, Any]],
+    now: datetime | None,
+) -> Context:
+    """The context of an unsigned session statement."""
+    if ruleset is None:
+        from ..rules import load_ruleset
+
+        ruleset = load_ruleset()
+    policy = ruleset if isinstance(ruleset, Policy) else policy_of(ruleset)
+    return Context(
+        policy=policy,
+        certificate_id=certificate_id or str(uuid.uuid4()),
+        node=node,
+        waivers=tuple(waivers),
+        now=now,
+    )
+
+
+def build(
+    folder: Path, report: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None, context: Context
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The statement that leaves, and the one that stays inside (without its inside digest: that would be circular)."""
+    inventory = scan(folder)
+    if inventory.problems:
+        raise CertificateError(
+            f"this folder cannot be certified: {inventory.problems[0]}.",
+            path=folder,
+            next_step="remove what does not belong there and finalise again.",
+        )
+    results = _results(inventory)
+    outputs = prepare_outputs(results, report, evidence, context.policy, tuple(inventory.root))
+    digests = _subjects(inventory, context)
+    subjects = [{"name": name, "digest": d.to_json()} for name, d in digests.items()]
+    outer = {
+        "_type": STATEMENT_TYPE,
+        "subject": subjects + _inside_subject(inventory, context),
+        "predicateType": PREDICATE_TYPE,
+        "predicate": _predicate(inventory, results, outputs, report, evidence, context),
+    }
+    inner = {
+        "_type": STATEMENT_TYPE,
+        "subject": subjects,
+        "predicateType": INSIDE_TYPE,
+        "predicate": {
+            "certificate_id": context.certificate_id,
+            "policy_sha256": context.policy.sha256,
+            "outputs": [o.inside_json() for o in outputs],
+        },
+    }
+    return outer, inner
+
+
+def _results(inventory: Inventory) -> dict[str, Any]:
+    path = inventory.root.get(RESULTS)
+    if path is None:
+        raise UnreadableError("the folder has no results.json.", path=inventory.folder)
+    value = read_json(read_bytes(path), path=RESULTS, what="record of the session")
+    if not isinstance(value, dict) or not isinstance(value.get("results"), dict):
+        raise UnreadableError("results.json is not the record of a session.", path=RESULTS)
+    return value
+
+
+def _subjects(inventory: Inventory, context: Context) -> dict[str, Digests]:
+    leave_out = {ENVELOPE} | ({STATEMENT} if context.stage == "session" else set())
+    return {name: digest_file(path) for name, path in sorted(inventory.root.items()) if name not in leave_out}
+
+
+def _inside_subject(inventory: Inventory, context: Context) -> list[dict[str, Any]]:
+    if inventory.inside is None:
+        return []
+    leave_out = (CERTIFIED,) if context.stage == "session" else ()
+    value = inside_digest(inventory.inside, leave_out=leave_out)
+    return [{"name": INSIDE_SUBJECT, "digest": {"sacro_deltab_salted": value}}]
+
+
+def _predicate(
+    inventory: Inventory,
+    results: Mapping[str, Any],
+    outputs: Sequence[PreparedOutput],
+    report: Mapping[str, Any] | None,
+    evidence: Mapping[str, Any] | None,
+    context: Context,
+) -> dict[str, Any]:
+    session = _mapping((evidence or {}).get("session"))
+    folder_findings = _folder_findings(report, context)
+    verdict = _verdict(outputs, report, folder_findings, context)
+    privacy = privacy_block(outputs, evidence, context.ledger, capped=bool(context.cap))
+    return {
+        "certificate_id": context.certificate_id,
+        "stage": context.stage,
+        "verdict": verdict,
+        "capped": list(context.cap),
+        "made": {
+            "node": context.node,
+            "time": utc_now(context.now),
+            "session": _text(session.get("id")),
+            "session_started": _text(session.get("started")),
+            "session_finished": _text(session.get("finished")),
+            "unit": _text(session.get("unit")),
+        },
+        "versions": {**versions(), "session": _session_versions(session)},
+        "policy": {**context.policy.to_json(), "waivers": [_waiver(w) for w in context.waivers]},
+        "files": [
+            {"file": name, "verdict": o.verdict_under(context.cap), "output": o.name, "kept_inside": o.kept_inside}
+            for o in outputs
+            for name in o.files
+        ],
+        "outputs": [o.outside_json(context.cap) for o in outputs],
+        "kept_inside": _kept_inside(inventory, outputs, report),
+        "folder_findings": folder_findings,
+        "privacy": privacy,
+        "attack_reports": _attack_reports(inventory),
+        "recoverability": recoverability_block(outputs, report, evidence),
+        "rounding": rounding_block(inventory, outputs, context.policy),
+        "recorded_not_recomputed": sorted({n for o in outputs for n in o.facts["recorded"]}),
+        "not_checked": _not_checked(report, evidence, context),
+        "people": {
+            "declared": _said(session.get("declared")),
+            "attested": _said(session.get("attested")),
+            "answers": [dict(a) for a in context.answers],
+        },
+        "results": record_digests(results),
+        "checksums": _checksums(inventory),
+        "inside": {"algorithm": ALGORITHM, "key": "kept in inside/"} if inventory.inside is not None else None,
+    }
+
+
+def _verdict(
+    outputs: Sequence[PreparedOutput],
+    report: Mapping[str, Any] | None,
+    folder_findings: Sequence[Mapping[str, Any]],
+    context: Context,
+) -> str:
+    found = [o.verdict_under(context.cap) for o in outputs if not o.kept_inside]
+    found += [_status(f["effect"]) for f in folder_findings]
+    stated = str((report or {}).get("verdict", "pass"))
+    if context.cap:
+        found.append("review")
+    return worst([*found, stated if stated in ("pass", "review", "fail") else "fail"])
+
+
+def _status(effect: str) -> str:
+    return {"block": "fail", "withhold": "fail", "fail": "fail", "review": "review"}.get(effect, "pass")
+
+
+def _folder_findings(report: Mapping[str, Any] | None, context: Context) -> list[dict[str, Any]]:
+    found = [*_sequence((report or {}).get("folder_findings")), *context.extra_findings]
+    out = []
+    for item in found:
+        finding = _mapping(item)
+        entry = {"rules": [str(r) for r in _sequence(finding.get("rules"))], "effect": str(finding.get("effect"))}
+        if entry not in out:
+            out.append(entry)
+    return out
+
+
+def _kept_inside(
+    inventory: Inventory, outputs: Sequence[PreparedOutput], report: Mapping[str, Any] | None
+) -> list[str]:
+    named = {str(n) for n in _sequence((report or {}).get("kept_inside"))}
+    named |= {name for o in outputs if o.kept_inside for name in o.files}
+    named |= {name for name in inventory.root if name.startswith("session_summary")}
+    return sorted(name for name in named if name in inventory.root and name not in STRUCTURE)
+
+
+def _attack_reports(inventory: Inventory) -> list[dict[str, str]]:
+    inside = inventory.inside or {}
+    return [
+        {"name": name, "salted_sha256": salted_sha256(inside, name)}
+        for name in sorted(inside)
+        if name.rsplit("/", 1)[-1].startswith("attack") and name.endswith(".json")
+    ]
+
+
+def _checksums(inventory: Inventory) -> dict[str, str]:
+    return {
+        name: digest_file(path).sha256
+        for name, path in sorted(inventory.checksums.items())
+        if name not in (ENVELOPE, STATEMENT)
+    }
+
+
+def _not_checked(report: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None, context: Context) -> list[str]:
+    own = ["whether the people behind the declared and attested facts said the truth"]
+    if context.stage == "session":
+        own.append("anything, by anyone but the session that made this folder: this statement is unsigned")
+    said = [str(s) for source in (report, evidence) for s in _sequence((source or {}).get("not_checked"))]
+    return list(dict.fromkeys([*said, *context.notes, *own]))
+
+
+def _said(value: object) -> dict[str, Any]:
+    """Who said what. Counts and long texts are not repeated: they may be numbers of the cohort."""
+    block = _mapping(value)
+    facts = {}
+    for name, entry in sorted(_mapping(block.get("facts")).items()):
+        said = entry.get("value") if isinstance(entry, Mapping) else entry
+        facts[str(name)] = said if repeatable(said) else "stated inside"
+    return {"by": _text(block.get("by")), "facts": facts}
+
+
+def repeatable(value: object) -> bool:
+    """Whether a declared value may be repeated outside: yes or no, a fraction, or a short word."""
+    if isinstance(value, bool):
+        return True
+    if isinstance(value, float):
+        return not value.is_integer()
+    return isinstance(value, str) and 0 < len(value) <= _TOKEN and value.replace("_", "").replace("-", "").isalpha()
+
+
+def _waiver(waiver: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": str(waiver.get("id", "")),
+        "rule": str(waiver.get("rule", "")),
+        "decision": str(waiver.get("decision", "")),
+        "ends": str(waiver.get("ends", "")),
+    }
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of this package, Python and what the figures rest on, without importing any of it."""
+    found = {"sacro_deltab": __version__, "python": platform.python_version()}
+    for name in _DEPENDENCIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _session_versions(session: Mapping[str, Any]) -> dict[str, str]:
+    return {str(k): str(v) for k, v in sorted(_mapping(session.get("tool")).items())}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _sequence(value: object) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+__all__ = [
+    "CONFIG",
+    "INSIDE",
+    "INSIDE_TYPE",
+    "PAYLOAD_TYPE",
+    "PREDICATE_TYPE",
+    "STATEMENT_TYPE",
+    "Context",
+    "build",
+    "build_statement",
+    "make_context",
+    "utc_now",
+    "versions",
+]
