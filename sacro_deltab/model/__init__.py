@@ -5,6 +5,7 @@ from __future__ import annotations
 from .base import ModelInputError, one_blas_thread, round_significant
 from .brain_age import BrainAgeDelta
 from .change import AgeChange, max_age_change
+from .moments import Moments
 from .weights import MODELS, LinearForm, Model, Weights
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "LinearForm",
     "Model",
     "ModelInputError",
+    "Moments",
     "Weights",
     "max_age_change",
     "one_blas_thread",

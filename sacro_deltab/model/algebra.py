@@ -20,8 +20,13 @@ _EIGH_FLOOR = 1e-6  # an eigenvalue below this share of the largest is taken fro
 
 
 def fix_signs(components: Array) -> Array:
-    """Make the largest |loading| of each component positive (scikit-learn's convention since 1.5)."""
-    largest = np.abs(components).argmax(axis=1)
+    """Make the largest |loading| of each component positive (scikit-learn's convention since 1.5).
+
+    Loadings equal to rounding count as equal and the first of them decides, so that two routes to the same
+    components agree: two features always have loadings of equal size.
+    """
+    size = np.abs(components)
+    largest = (size >= size.max(axis=1, keepdims=True) * (1 - 1e-9)).argmax(axis=1)
     signs = np.sign(components[np.arange(components.shape[0]), largest])
     signs[signs == 0] = 1.0
     return np.ascontiguousarray(components * signs[:, None])
