@@ -1,7 +1,7 @@
 """The key that a TRE holds for a ledger, and the anchor beside it.
 
-One Ed25519 private key signs every entry; its public half is the ledger's `head_key`, which a trust file or site profile
-pins. The key for person fingerprints is derived from the same secret, so that one file is all there is to keep.
+One Ed25519 private key signs every entry; its public half is the ledger's `head_key`, which a trust file or site
+profile pins. The key for person fingerprints is derived from the same secret, so that there is one file to keep.
 
 The *anchor* is a small file next to the key: the newest entry that this key has signed. It is written after each commit
 and before the caller may draw noise, so a ledger file restored from an older copy is refused at its next use.
@@ -107,7 +107,9 @@ def load_or_create_key(path: Path, *, create: bool) -> LedgerKey:
             next_step=f"Give the TRE's key with --key FILE or in {KEY_VARIABLE}.",
         ) from error
     except (ValueError, TypeError) as error:
-        raise LedgerError("this is no readable Ed25519 private key (PEM), or its passphrase is wrong", path=path) from error
+        raise LedgerError(
+            "this is no readable Ed25519 private key (PEM), or its passphrase is wrong", path=path
+        ) from error
     if not isinstance(private, Ed25519PrivateKey):
         raise LedgerError("a ledger key must be an Ed25519 private key", path=path)
     raw = private.private_bytes(ser.Encoding.Raw, ser.PrivateFormat.Raw, ser.NoEncryption())

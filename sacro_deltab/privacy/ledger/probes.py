@@ -9,9 +9,41 @@ from ...errors import LedgerError
 
 # SQLite's write-ahead log needs shared memory between all writers, which none of these give across machines.
 NETWORK_FILE_SYSTEMS = frozenset(
-    "nfs nfs4 cifs smb smb2 smb3 smbfs ncpfs afs afpfs coda ceph glusterfs lustre gpfs beegfs orangefs pvfs2 ocfs2 gfs2 "
-    "9p davfs webdav fuse.sshfs fuse.glusterfs fuse.ceph fuse.s3fs fuse.davfs fuse.rclone fuse.gcsfuse fuse.blobfuse "
-    "fuse.juicefs fuse.mfs".split()
+    [
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb",
+        "smb2",
+        "smb3",
+        "smbfs",
+        "ncpfs",
+        "afs",
+        "afpfs",
+        "coda",
+        "ceph",
+        "glusterfs",
+        "lustre",
+        "gpfs",
+        "beegfs",
+        "orangefs",
+        "pvfs2",
+        "ocfs2",
+        "gfs2",
+        "9p",
+        "davfs",
+        "webdav",
+        "fuse.sshfs",
+        "fuse.glusterfs",
+        "fuse.ceph",
+        "fuse.s3fs",
+        "fuse.davfs",
+        "fuse.rclone",
+        "fuse.gcsfuse",
+        "fuse.blobfuse",
+        "fuse.juicefs",
+        "fuse.mfs",
+    ]
 )
 _MOUNTS = Path("/proc/self/mountinfo")
 
@@ -45,7 +77,7 @@ def locks_work(folder: Path) -> bool | None:
         command = fcntl.F_OFD_SETLK
     except (ImportError, AttributeError):
         return None
-    # struct flock: whole file, exclusive, owned by the open file and not by the process, so that one process can test it
+    # struct flock: whole file, exclusive; owned by the open file, not the process, so that one process can test it
     request = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     probe = folder / f".sacro-deltab-lock-{os.getpid()}-{os.urandom(4).hex()}"
     first = second = -1

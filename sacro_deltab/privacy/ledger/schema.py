@@ -1,8 +1,8 @@
-"""Tables of the ledger. `ledger_entries` is the truth; `ledger_partitions` is a running sum of it, checked by each entry."""
+"""Tables of the ledger. `ledger_entries` is the truth, `ledger_partitions` a running sum that entries vouch for."""
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, Integer, MetaData, Table, Text
+from sqlalchemy import Column, Index, Integer, LargeBinary, MetaData, Table, Text
 
 SCHEMA_VERSION = 1
 
@@ -42,4 +42,13 @@ partitions = Table(
     metadata,
     Column("partition", Text, primary_key=True),
     Column("tally", Text, nullable=False),  # canonical JSON: own sums, links, limits last used
+)
+
+cohorts = Table(  # each distinct set of people that was registered for a partition
+    "ledger_cohorts",
+    metadata,
+    Column("partition", Text, primary_key=True),
+    Column("digest", Text, primary_key=True),  # SHA-256 of `people`
+    Column("seq", Integer, nullable=False),  # the entry that registered it first
+    Column("people", LargeBinary, nullable=False),  # sorted fingerprints, 16 bytes each
 )

@@ -108,8 +108,16 @@ _MEANINGS = (  # part of the driver's message → what it means to a reader, and
     ("unable to open", "the ledger cannot be opened", "Check the path and the permissions of the file and its folder."),
     ("is locked", "another process holds the ledger and did not let go in time", "Try again when it has finished."),
     ("is full", "the disk is full; nothing was written", "Free some space; the ledger is unharmed."),
-    ("i/o error", "the disk did not take the write (full or failing); nothing was written", "Free some space or check it."),
-    ("not a database", "this file is not a ledger", "Check the path; restore the ledger from its backup if it was one."),
+    (
+        "i/o error",
+        "the disk did not take the write (full or failing); nothing was written",
+        "Free some space or check it.",
+    ),
+    (
+        "not a database",
+        "this file is not a ledger",
+        "Check the path; restore the ledger from its backup if it was one.",
+    ),
     ("malformed", "the ledger file is damaged or cut short", "Restore it from its backup, then run `ledger verify`."),
     ("no such table", "this database holds no ledger", "Make one with `sacro-deltab ledger open`."),
     ("no such column", "this database holds no ledger of this kind", "Check the path."),
@@ -201,13 +209,7 @@ def _sqlite_engine(file: Path, read_only: bool) -> Engine:
             cursor.execute("PRAGMA trusted_schema=OFF")  # the file's own views and triggers run nothing
             if read_only:
                 return connection
-            journal = cursor.execute("PRAGMA journal_mode=WAL").fetchone()[0]
-            if journal != "wal":
-                raise LedgerError(
-                    f"SQLite cannot use a write-ahead log here (it stayed with {journal!r})",
-                    path=file,
-                    next_step="Keep the ledger on a local disk, or use a PostgreSQL ledger.",
-                )
+            _write_ahead(cursor, file)
             cursor.execute("PRAGMA synchronous=FULL")
         except BaseException:
             connection.close()
@@ -222,6 +224,25 @@ def _sqlite_engine(file: Path, read_only: bool) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
     return engine
+
+
+def _write_ahead(cursor: sqlite3.Cursor, file: Path) -> None:
+    """Switch to the write-ahead log; SQLite does not wait for others while it switches, so we do."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            journal = cursor.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+            continue
+        if journal != "wal":
+            raise LedgerError(
+                f"SQLite cannot use a write-ahead log here (it stayed with {journal!r})",
+                path=file,
+                next_step="Keep the ledger on a local disk, or use a PostgreSQL ledger.",
+            )
 
 
 def row_dict(row: Any) -> dict[str, Any]:

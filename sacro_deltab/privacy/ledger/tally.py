@@ -1,4 +1,4 @@
-"""Exact sums of what was spent: decimal arithmetic, so that forty releases at ε = 0.1 cost 4 and not 4.000000000000002."""
+"""Exact sums of what was spent: decimals, so that forty releases at ε = 0.1 cost 4 and not 4.000000000000002."""
 
 from __future__ import annotations
 
@@ -69,7 +69,12 @@ class Tally:
         elif not self.gaussian and not self.other:
             exact = 0.0
         return Totals(
-            float(self.epsilon), float(self.delta), mu, exact, releases=self.gaussian + self.other, model_exports=self.exports
+            float(self.epsilon),
+            float(self.delta),
+            mu,
+            exact,
+            releases=self.gaussian + self.other,
+            model_exports=self.exports,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -206,3 +211,10 @@ def remaining(spent: Tally, limits: BudgetLimits) -> tuple[float, float]:
             value = math.nextafter(value, 0.0)
         left.append(value)
     return left[0], left[1]
+
+
+def request_of(body: Mapping[str, Any]) -> tuple[SpendRequest, BudgetLimits]:
+    """Request and limits as a spend entry's body holds them."""
+    names = SpendRequest.__dataclass_fields__
+    fields = {name: body[name] for name in names}
+    return SpendRequest(**{**fields, "outputs": tuple(body["outputs"])}), BudgetLimits(**body["limits"])

@@ -1,0 +1,153 @@
+"""Re-reading the whole ledger: chain, signatures, sums, order, anchor and the heads that certificates carry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, select
+
+from ...errors import InputError
+from . import schema
+from .canonical import GENESIS, checked_digest, cohort_of
+from .chain import Account, entry_of, shared_total, state_digest
+from .keys import SignatureChecker
+from .people import unlinked
+from .tally import request_of
+from .values import Entry, Problem, VerifyReport
+
+if TYPE_CHECKING:
+    from .book import Ledger
+
+
+class _Replay:
+    """What the sums must be, recomputed from the entries alone."""
+
+    def __init__(self) -> None:
+        self.accounts: dict[str, Account] = {}
+        self.texts: dict[str, str] = {}
+        self.problems: list[Problem] = []
+        self.spends: dict[int, str] = {}
+        self.drawn: set[int] = set()
+        self.closed: set[int] = set()
+
+    def apply(self, entry: Entry) -> None:
+        """Follow one entry."""
+        body = json.loads(entry.body)
+        if entry.kind == "spend" and entry.partition:
+            self._spend(entry, body)
+        elif entry.kind in ("draw", "attach", "close"):
+            self._follow(entry)
+        elif entry.kind == "cohort" and entry.partition:
+            for name in body["links"]:
+                self._link(entry.partition, name)
+        elif entry.kind == "disjoint":
+            for name, account in unlinked(self.accounts, body["cohorts"]).items():
+                self._put(name, account)
+        if state_digest(self.texts) != entry.state:
+            self.problems.append(Problem(entry.seq, "the totals it vouches for are not those of the entries before it"))
+
+    def _spend(self, entry: Entry, body: dict[str, object]) -> None:
+        name = str(entry.partition)
+        request, limits = request_of(body)
+        account = self.accounts.get(name, Account())
+        twins = {f"{cohort_of(name)}/{unit}" for unit in ("person", "row")} - {name}
+        for twin in sorted(twins & self.accounts.keys()):
+            account = replace(account, links=tuple(sorted({*account.links, twin})))
+        before = shared_total({**self.accounts, name: account}, name)
+        if body["before"] != before.to_json() or body["after"] != before.plus(request).to_json():
+            self.problems.append(Problem(entry.seq, "its totals before and after do not add up"))
+        self._put(name, replace(account, own=account.own.plus(request), limits=limits))
+        for other in account.links:
+            self._link(other, name, both=False)
+        self.spends[entry.seq] = str(body["draws"])
+
+    def _follow(self, entry: Entry) -> None:
+        ref = entry.ref or 0
+        seen = self.closed if entry.kind == "close" else self.drawn
+        if ref not in self.spends or ref in seen:
+            self.problems.append(Problem(entry.seq, f"a {entry.kind} entry without a spend that allows it"))
+        seen.add(ref)
+
+    def _link(self, one: str, other: str, *, both: bool = True) -> None:
+        pairs = ((one, other), (other, one)) if both else ((one, other),)
+        for name, linked in pairs:
+            account = self.accounts.get(name, Account())
+            self._put(name, replace(account, links=tuple(sorted({*account.links, linked}))))
+
+    def _put(self, name: str, account: Account) -> None:
+        self.accounts[name] = account
+        self.texts[name] = account.text()
+
+
+def verify(ledger: Ledger, expected_heads: tuple[str, ...] = ()) -> VerifyReport:
+    """Read every entry and say what is wrong; see `docs/ledger.md` for what this can and cannot find.
+
+    Parameters
+    ----------
+    expected_heads
+        Head digests (SHA-256 hex) that certificates carry. One that is not in the chain means that the ledger was put
+        back to an older copy, or that the certificate rests on another one.
+    """
+    expected = [checked_digest(head, "an expected head") for head in expected_heads]
+    with ledger.store.read() as connection:
+        replay, last, count, digests = _replayed(connection, ledger)
+        stored = {row.partition: row.tally for row in connection.execute(select(schema.partitions))}
+    problems = replay.problems
+    if stored != replay.texts:
+        problems.append(Problem(None, "the stored totals are not those of the entries"))
+    missing = [head for head in expected if head not in digests]
+    for head in missing:
+        problems.append(Problem(None, f"a certificate names the head {head[:16]}…, which is not in this ledger"))
+    anchor, notes = ledger.anchor(), []
+    if anchor is None:
+        notes.append("no anchor at hand: an older copy put back would be found only through a certificate")
+    elif digests.get(anchor[1]) != anchor[0]:
+        problems.append(Problem(None, f"its key has signed an entry {anchor[0]} that is not here"))
+    orphans = tuple(seq for seq in replay.spends if seq not in replay.closed)
+    return VerifyReport(
+        ledger.id, ledger.head_key, count, last, tuple(problems), tuple(notes), orphans, ledger.pinned
+    )  # fmt: skip
+
+
+def _replayed(connection: Connection, ledger: Ledger) -> tuple[_Replay, str, int, dict[str, int]]:
+    replay, checker = _Replay(), SignatureChecker(ledger.head_key)
+    problems = replay.problems
+    last, at, seq, digests = GENESIS, "", 0, {}
+    for entry in _entries(connection, ledger.id):
+        seq += 1
+        if entry.seq != seq:
+            problems.append(Problem(seq, f"is missing (entry {entry.seq} follows)"))
+            seq = entry.seq
+        if entry.prev != last:
+            problems.append(Problem(entry.seq, "does not follow the entry before it"))
+        if entry.computed_digest() != entry.digest:
+            problems.append(Problem(entry.seq, "was changed"))
+        elif not checker.holds(entry.digest, entry.signature):
+            problems.append(Problem(entry.seq, "is not signed by the ledger's key"))
+        if entry.at < at:
+            problems.append(Problem(entry.seq, "is dated before the entry before it"))
+        if (entry.kind == "open") != (entry.seq == 1):
+            problems.append(
+                Problem(entry.seq, "opens the ledger a second time" if seq > 1 else "does not open the ledger")
+            )
+        try:
+            replay.apply(entry)
+        except (KeyError, ValueError, TypeError, ArithmeticError, InputError):
+            problems.append(Problem(entry.seq, "cannot be read"))
+        last, at = entry.digest, entry.at
+        digests[entry.digest] = entry.seq
+    if seq == 0:
+        problems.append(Problem(None, "all entries are missing"))
+    return replay, last, seq, digests
+
+
+def _entries(connection: Connection, ledger_id: str) -> Iterable[Entry]:
+    query = select(schema.entries).order_by(schema.entries.c.seq)
+    for row in connection.execution_options(yield_per=2000).execute(query):
+        yield entry_of(row, ledger_id)
+
+
+__all__ = ["verify"]
