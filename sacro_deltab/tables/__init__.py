@@ -1,0 +1,38 @@
+"""Tables that cannot be undone: one model, an attacker, complementary suppression and rounding.
+
+Names are imported when first used, so that `rounding` costs no numpy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_WHERE = {
+    "Atom": "table",
+    "Attacker": "table",
+    "AuditReport": "judge",
+    "Cell": "table",
+    "CellSpec": "linked",
+    "Limits": "complement",
+    "Problem": "table",
+    "Protection": "complement",
+    "PublishedSet": "table",
+    "SetAudit": "judge",
+    "TablePolicy": "policy",
+    "audit": "judge",
+    "audit_pattern": "judge",
+    "dominance_share": "primary",
+    "problem_from_membership": "linked",
+    "protect": "complement",
+    "with_sets": "linked",
+    "withhold": "shares",
+}
+
+__all__ = sorted(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_WHERE[name]}", __name__), name)

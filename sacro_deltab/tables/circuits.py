@@ -1,0 +1,267 @@
+"""The engine's own algebra: small derivable groups of a pattern, each with the published cells it is derived from.
+
+Separate from the judge's (`span.py`): another prime, another elimination, and it keeps track of which published
+cells a group is made of. With the others left out such a derivation is impossible, so every pattern must withhold
+at least one of them: that is a cut of the hitting-set master.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+PRIME = 2_147_483_587
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """`classes` is derivable from exactly the rows in `rows`."""
+
+    classes: tuple[int, ...]
+    people: int
+    rows: frozenset[int]
+
+
+@dataclass
+class Component:
+    """Published aggregates restricted to classes that are not printed by themselves."""
+
+    rows: list[int]
+    classes: list[int]
+
+
+class Circuits:
+    """Rows (groups of classes) of one problem; patterns come and go.
+
+    Parameters
+    ----------
+    rows
+        Classes of every row, ascending.
+    weight
+        People per class.
+    """
+
+    def __init__(self, rows: Sequence[tuple[int, ...]], weight: Sequence[int]) -> None:
+        self.rows, self.weight = rows, list(weight)
+        self.k = len(weight)
+        self.by_class: dict[int, list[int]] = {}
+        for i, row in enumerate(rows):
+            if len(row) == 1:
+                self.by_class.setdefault(row[0], []).append(i)
+
+    def components(self, published: Sequence[int]) -> tuple[list[Component], dict[int, int]]:
+        """Components of what is published, and the row that prints each single class."""
+        single: dict[int, int] = {}
+        for i in published:
+            if len(self.rows[i]) == 1:
+                single.setdefault(self.rows[i][0], i)
+        parent: dict[int, int] = {}
+
+        def find(a: int) -> int:
+            while parent[a] != a:
+                parent[a] = parent[parent[a]]
+                a = parent[a]
+            return a
+
+        live: list[tuple[int, list[int]]] = []
+        for i in published:
+            left = [c for c in self.rows[i] if c not in single]
+            if not left:
+                continue
+            live.append((i, left))
+            for c in left:
+                parent.setdefault(c, c)
+            root = find(left[0])
+            for c in left[1:]:
+                parent[find(c)] = root
+        grouped: dict[int, Component] = {}
+        for i, left in live:
+            part = grouped.setdefault(find(left[0]), Component([], []))
+            part.rows.append(i)
+        for c in parent:
+            grouped[find(c)].classes.append(c)
+        for part in grouped.values():
+            part.classes.sort()
+        return list(grouped.values()), single
+
+    def small_unions(
+        self, published: Sequence[int], below: int, extra: Iterable[tuple[int, ...]] = (), per_block: int = 64
+    ) -> list[Derivation]:
+        """Derivable groups of 1 to `below` − 1 people (some of them, at least one if there is one), and those of the
+        groups `extra` that are derivable, each with its derivation. Rows earlier in `published` are preferred."""
+        parts, single = self.components(published)
+        found: list[Derivation] = []
+        for c, i in single.items():
+            if 0 < self.weight[c] < below:
+                found.append(Derivation((c,), self.weight[c], frozenset({i})))
+        wanted: dict[int, list[tuple[int, ...]]] = {}
+        where = {c: n for n, part in enumerate(parts) for c in part.classes}
+        for group in extra:
+            left = tuple(c for c in group if c not in single)
+            if not left:
+                found.append(Derivation(group, 0, frozenset(single[c] for c in group)))
+            elif all(c in where for c in left) and len({where[c] for c in left}) == 1:
+                wanted.setdefault(where[left[0]], []).append(group)
+        for n, part in enumerate(parts):
+            small = [c for c in part.classes if self.weight[c] < below]
+            if not wanted.get(n) and not any(self.weight[c] for c in small):
+                continue
+            elimination = _Elimination(self, part, single, small)
+            found += elimination.unions(below, per_block)
+            found += elimination.derive(wanted.get(n, ()))
+        return found
+
+
+class _Elimination:
+    """[M | I] of one component, reduced with classes of `below` people and more first."""
+
+    def __init__(self, circuits: Circuits, part: Component, single: dict[int, int], small: list[int]) -> None:
+        self.c, self.part, self.single = circuits, part, single
+        small_set = set(small)
+        self.large = [c for c in part.classes if c not in small_set]
+        self.order = [*self.large, *small]
+        position = {c: j for j, c in enumerate(self.order)}
+        m = np.zeros((len(part.rows), len(self.order) + len(part.rows)), dtype=np.int64)
+        for i, row in enumerate(part.rows):
+            for c in circuits.rows[row]:
+                if c in position:
+                    m[i, position[c]] = 1
+        m[:, len(self.order) :] = np.eye(len(part.rows), dtype=np.int64)
+        self.width = len(self.order)
+        self.pivots = self._reduce(m)
+        self.m = m
+        self.position = position
+
+    def _reduce(self, m: IntArray) -> list[int]:
+        pivots: list[int] = []
+        r = 0
+        for c in range(self.width):
+            hit = np.flatnonzero(m[r:, c])
+            if not len(hit):
+                continue
+            p = r + int(hit[0])  # the earliest row: preferred cells make the basis
+            if p != r:
+                m[[r, p]] = m[[p, r]]
+            m[r] = m[r] * pow(int(m[r, c]), -1, PRIME) % PRIME
+            rows = np.flatnonzero(m[:, c])
+            rows = rows[rows != r]
+            if len(rows):
+                columns = np.flatnonzero(m[r])
+                m[np.ix_(rows, columns)] = (m[np.ix_(rows, columns)] - m[rows, c][:, None] * m[r, columns]) % PRIME
+            pivots.append(c)
+            r += 1
+            if r == len(m):
+                break
+        return pivots
+
+    def unions(self, below: int, limit: int) -> list[Derivation]:
+        """Small 0/1 vectors of the span (see `Circuits.small_unions`)."""
+        n_large = len(self.large)
+        start = sum(p < n_large for p in self.pivots)
+        basis = self.m[start : len(self.pivots), : self.width]
+        if not len(basis):
+            return []
+        weight = np.asarray([self.c.weight[c] for c in self.order], dtype=np.int64)
+        out = []
+        for rows in _pieces(basis[:, n_large:] != 0):
+            block = basis[rows][:, n_large:]
+            for picks in zero_one(block, weight[n_large:], below, limit):
+                vector = np.zeros(self.m.shape[1], dtype=np.int64)
+                for i in picks:
+                    vector = (vector + self.m[start + rows[i]]) % PRIME
+                out.append(self._derivation(vector))
+        return out
+
+    def derive(self, groups: Sequence[tuple[int, ...]]) -> list[Derivation]:
+        """Which of `groups` are in the span."""
+        out = []
+        for group in groups:
+            left = np.zeros(self.m.shape[1], dtype=np.int64)
+            for c in group:
+                if c in self.position:
+                    left[self.position[c]] = 1
+            vector = np.zeros(self.m.shape[1], dtype=np.int64)
+            for r, p in enumerate(self.pivots):
+                factor = int(left[p])
+                if factor:
+                    left = (left - factor * self.m[r]) % PRIME
+                    vector = (vector + factor * self.m[r]) % PRIME
+            if not left[: self.width].any():
+                done = self._derivation(vector)
+                extra = {self.single[c] for c in group if c in self.single}
+                out.append(Derivation(group, done.people, done.rows | extra))
+        return out
+
+    def _derivation(self, vector: IntArray) -> Derivation:
+        classes = tuple(self.order[int(j)] for j in np.flatnonzero(vector[: self.width]))
+        factors = vector[self.width :]
+        used = [self.part.rows[int(i)] for i in np.flatnonzero(factors)]
+        rest: dict[int, int] = {}
+        for i in np.flatnonzero(factors):
+            for c in self.c.rows[self.part.rows[int(i)]]:
+                if c in self.single:
+                    rest[c] = (rest.get(c, 0) + int(factors[i])) % PRIME
+        rows = set(used) | {self.single[c] for c, factor in rest.items() if factor}
+        return Derivation(classes, sum(self.c.weight[c] for c in classes), frozenset(rows))
+
+
+def _pieces(support: NDArray[np.bool_]) -> list[list[int]]:
+    """Connected sets of rows."""
+    seen = np.zeros(len(support), dtype=bool)
+    out = []
+    for first in range(len(support)):
+        if seen[first]:
+            continue
+        seen[first] = True
+        rows, frontier, columns = [first], [first], support[first].copy()
+        while frontier:
+            frontier = [int(i) for i in np.flatnonzero(support[:, columns].any(axis=1) & ~seen)]
+            for i in frontier:
+                seen[i] = True
+                rows.append(i)
+                columns |= support[i]
+        out.append(sorted(rows))
+    return out
+
+
+def zero_one(basis: IntArray, weight: IntArray, below: int, limit: int, budget: int = 20_000) -> list[list[int]]:
+    """Sets of basis rows whose sum is a 0/1 vector of weight 1 to `below` − 1; the basis is reduced.
+
+    Depth first with the weight of the pivots as bound; at most `limit` answers and `budget` steps.
+    """
+    d = len(basis)
+    last = _last_touch(basis)
+    out: list[list[int]] = []
+    pivot_weight = [int(weight[np.flatnonzero(row)[0]]) for row in basis]
+    stack: list[tuple[int, IntArray, list[int], int]] = [(0, np.zeros(basis.shape[1], dtype=np.int64), [], 0)]
+    steps = 0
+    while stack and len(out) < limit:
+        i, vector, picks, people = stack.pop()
+        steps += 1
+        if steps > budget:
+            break
+        settled = last < i
+        if (vector[settled] > 1).any():
+            continue
+        if i == d:
+            if picks and (vector <= 1).all():
+                total = int(vector @ weight)
+                if 0 < total < below:
+                    out.append(picks)
+            continue
+        if people + pivot_weight[i] < below:
+            stack.append((i + 1, (vector + basis[i]) % PRIME, [*picks, i], people + pivot_weight[i]))
+        stack.append((i + 1, vector, picks, people))
+    return out
+
+
+def _last_touch(basis: IntArray) -> IntArray:
+    """For each column the last basis row that touches it."""
+    touched = basis != 0
+    index = np.where(touched, np.arange(len(basis))[:, None], -1)
+    last: IntArray = index.max(axis=0)
+    return last

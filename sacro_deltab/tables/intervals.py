@@ -1,0 +1,258 @@
+"""Exact intervals of N: whole, non-negative numbers of people that fit everything published.
+
+Atoms that no published or withheld cell tells apart are one variable; bounds are propagated, what is fixed is taken
+out, and the rest falls into components that are solved apart: as a network where the cells form two laminar
+families (`flows.py`), else as a whole-number program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .released import Count
+from .solver import INF, Model, SolverError
+
+Interval = tuple[int, int | None]
+
+
+@dataclass
+class Row:
+    """lo ≤ Σ variables ≤ hi."""
+
+    variables: tuple[int, ...]
+    lo: int
+    hi: int | None
+
+
+class Contradiction(SolverError):
+    """No table fits what is published."""
+
+
+def merge_atoms(n_atoms: int, groups: Iterable[Sequence[int]]) -> tuple[list[int], int]:
+    """Class of every atom: two atoms in exactly the same groups are in one class."""
+    label = [0] * n_atoms
+    n_labels = 1
+    for group in groups:
+        split: dict[int, int] = {}
+        for atom in group:
+            old = label[atom]
+            if old not in split:
+                split[old] = n_labels
+                n_labels += 1
+            label[atom] = split[old]
+    order: dict[int, int] = {}
+    return [order.setdefault(x, len(order)) for x in label], len(order)
+
+
+def _classes(group: Sequence[int], label: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted({label[a] for a in group}))
+
+
+class CountSystem:
+    """The attacker's knowledge of N, reduced."""
+
+    def __init__(self, n_atoms: int, counts: Sequence[Count], targets: Sequence[Sequence[int]], integer: bool = True):
+        groups = list(dict.fromkeys([c.atoms for c in counts] + [tuple(t) for t in targets]))
+        self.label, self.k = merge_atoms(n_atoms, groups)
+        self.integer = integer
+        merged: dict[tuple[int, ...], Row] = {}
+        for c in counts:
+            key = _classes(c.atoms, self.label)
+            row = merged.get(key)
+            if row is None:
+                merged[key] = Row(key, c.lo, c.hi)
+            else:
+                row.lo = max(row.lo, c.lo)
+                row.hi = c.hi if row.hi is None else row.hi if c.hi is None else min(row.hi, c.hi)
+        self.rows = list(merged.values())
+        self.lo = [0] * self.k
+        self.hi: list[int | None] = [None] * self.k
+        self._propagate()
+        self._components()
+
+    def _propagate(self, rounds: int = 50) -> None:
+        hi = self.hi
+        for row in self.rows:
+            if row.hi is not None:
+                for v in row.variables:
+                    if hi[v] is None or row.hi < hi[v]:  # type: ignore[operator]
+                        hi[v] = row.hi
+        queue = list(self.rows)
+        of: list[list[Row]] = [[] for _ in range(self.k)]
+        for row in self.rows:
+            for v in row.variables:
+                of[v].append(row)
+        for _ in range(rounds):
+            touched: set[int] = set()
+            for row in queue:
+                touched |= self._tighten(row)
+            if not touched:
+                break
+            seen: dict[int, Row] = {}
+            for v in touched:
+                for row in of[v]:
+                    seen[id(row)] = row
+            queue = list(seen.values())
+
+    def _tighten(self, row: Row) -> set[int]:
+        lo, hi = self.lo, self.hi
+        low_sum = sum(lo[v] for v in row.variables)
+        open_above = [v for v in row.variables if hi[v] is None]
+        high_sum = sum(hi[v] or 0 for v in row.variables)
+        if (row.hi is not None and low_sum > row.hi) or (not open_above and high_sum < row.lo):
+            raise Contradiction("the published numbers contradict each other", next_step="check the table's totals")
+        touched = set()
+        for v in row.variables:
+            high = hi[v]
+            if row.hi is not None:
+                cap = row.hi - (low_sum - lo[v])
+                if high is None or cap < high:
+                    hi[v] = cap
+                    touched.add(v)
+            if not open_above or open_above == [v]:
+                floor = row.lo - (high_sum - (high or 0))
+                if floor > lo[v]:
+                    lo[v] = floor
+                    touched.add(v)
+            new = hi[v]
+            if new is not None and lo[v] > new:
+                raise Contradiction("the published numbers contradict each other", next_step="check the totals")
+            if v in touched:
+                low_sum = sum(lo[u] for u in row.variables) if len(row.variables) < 64 else low_sum
+                high_sum = sum(hi[u] or 0 for u in row.variables) if len(row.variables) < 64 else high_sum
+                open_above = [u for u in open_above if hi[u] is None]
+        return touched
+
+    def _components(self) -> None:
+        """Rows over variables that are not fixed, and the components they form."""
+        free = [self.hi[v] is None or self.lo[v] < self.hi[v] for v in range(self.k)]  # type: ignore[operator]
+        parent = list(range(self.k))
+
+        def find(a: int) -> int:
+            while parent[a] != a:
+                parent[a] = parent[parent[a]]
+                a = parent[a]
+            return a
+
+        rows: dict[tuple[int, ...], Row] = {}
+        for row in self.rows:
+            variables = tuple(v for v in row.variables if free[v])
+            if not variables:
+                continue
+            fixed = sum(self.lo[v] for v in row.variables if not free[v])
+            lo, hi = row.lo - fixed, None if row.hi is None else row.hi - fixed
+            known = rows.get(variables)
+            if known is None:
+                rows[variables] = Row(variables, lo, hi)
+            else:
+                known.lo = max(known.lo, lo)
+                known.hi = hi if known.hi is None else known.hi if hi is None else min(known.hi, hi)
+            first = find(variables[0])
+            for v in variables[1:]:
+                parent[find(v)] = first
+        self.free = free
+        self.component = [find(v) if free[v] else -1 for v in range(self.k)]
+        self.members: dict[int, list[int]] = {}
+        for v in range(self.k):
+            if free[v]:
+                self.members.setdefault(self.component[v], []).append(v)
+        self.component_rows: dict[int, list[Row]] = {c: [] for c in self.members}
+        for row in rows.values():
+            self.component_rows[self.component[row.variables[0]]].append(row)
+        self._solvers: dict[int, _Component] = {}
+
+    def interval(self, group: Sequence[int]) -> Interval:
+        """Exact least and largest N of a group of atoms (`None`: no largest)."""
+        variables = _classes(group, self.label)
+        low = sum(self.lo[v] for v in variables if not self.free[v])
+        high: int | None = low
+        parts: dict[int, list[int]] = {}
+        for v in variables:
+            if self.free[v]:
+                parts.setdefault(self.component[v], []).append(v)
+        for c, members in parts.items():
+            solver = self._solvers.get(c)
+            if solver is None:
+                solver = self._solvers[c] = _Component(self, c)
+            a, b = solver.interval(tuple(members))
+            low += a
+            high = None if high is None or b is None else high + b
+        return low, high
+
+
+class _Component:
+    """One connected component, by whole-number programs."""
+
+    def __init__(self, system: CountSystem, name: int) -> None:
+        self.system = system
+        self.variables = system.members[name]
+        self.position = {v: i for i, v in enumerate(self.variables)}
+        self.rows = system.component_rows[name]
+        self._linear: Model | None = None
+        self._whole: Model | None = None
+
+    def _model(self, integer: bool) -> Model:
+        s = self.system
+        upper = [INF if s.hi[v] is None else float(s.hi[v]) for v in self.variables]  # type: ignore[arg-type]
+        model = Model([float(s.lo[v]) for v in self.variables], upper, [integer] * len(self.variables))
+        model.add_rows(
+            [
+                (
+                    [self.position[v] for v in row.variables],
+                    [1.0] * len(row.variables),
+                    float(row.lo),
+                    INF if row.hi is None else float(row.hi),
+                )
+                for row in self.rows
+                if len(row.variables) > 1
+            ]
+        )
+        return model
+
+    def interval(self, group: tuple[int, ...]) -> Interval:
+        s = self.system
+        if any(s.hi[v] is None for v in group):
+            return self._extreme(group, +1), None
+        if len(self.variables) == 1:
+            v = self.variables[0]
+            return s.lo[v], s.hi[v]
+        return self._extreme(group, +1), -self._extreme(group, -1)
+
+    def _extreme(self, group: tuple[int, ...], sign: int) -> int:
+        cost = np.zeros(len(self.variables))
+        cost[[self.position[v] for v in group]] = sign
+        if self._linear is None:
+            self._linear = self._model(False)
+        relaxed = self._linear.minimise(cost)
+        if relaxed.status == "optimal" and (value := self._whole_value(relaxed.x, cost)) is not None:
+            return value
+        if self._whole is None:
+            self._whole = self._model(True)
+        found = self._whole.minimise(cost)
+        if found.status != "optimal":
+            if found.status == "infeasible":
+                raise Contradiction("no table fits what is published", next_step="check the table's totals")
+            raise SolverError(f"an interval could not be settled: {found.status}")
+        value = self._whole_value(found.x, cost)
+        if value is None:
+            raise SolverError("the solver's point does not fit the published numbers")
+        return value
+
+    def _whole_value(self, x: np.ndarray, cost: np.ndarray) -> int | None:
+        """Objective at the rounded point if that point is whole and fits every row exactly."""
+        point = np.rint(x).astype(np.int64)
+        if np.abs(point - x).max() > 1e-6:
+            return None
+        s = self.system
+        for i, v in enumerate(self.variables):
+            high = s.hi[v]
+            if point[i] < s.lo[v] or (high is not None and point[i] > high):
+                return None
+        for row in self.rows:
+            total = int(sum(int(point[self.position[v]]) for v in row.variables))
+            if total < row.lo or (row.hi is not None and total > row.hi):
+                return None
+        return int(point @ cost.astype(np.int64))

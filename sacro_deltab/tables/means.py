@@ -1,0 +1,180 @@
+"""Intervals of a suppressed mean, joint over N and sums.
+
+Unknowns per class of atoms: people n (whole) and sum of values s. A printed mean m of a group says
+(m − h)·N ≤ S ≤ (m + h)·N; what is known of one person's value says L·n ≤ s ≤ U·n. The mean s/n of a group is a
+fraction of two unknowns: each end is found by Dinkelbach's method (minimise s − λ·n, put λ to the ratio found), which
+ends at the exact optimum over whole n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from .intervals import Contradiction, merge_atoms
+from .released import Count, Mean
+from .solver import INF, Model, SolverError
+
+MeanInterval = tuple[float | None, float | None]
+
+
+class MeanSystem:
+    """The attacker's knowledge of N and sums together."""
+
+    def __init__(
+        self,
+        n_atoms: int,
+        counts: Sequence[Count],
+        means: Sequence[Mean],
+        targets: Sequence[Sequence[int]],
+        value_bounds: tuple[float, float] | None,
+        integer: bool = True,
+    ) -> None:
+        groups = list(dict.fromkeys([c.atoms for c in counts] + [m.atoms for m in means] + [tuple(t) for t in targets]))
+        self.label, self.k = merge_atoms(n_atoms, groups)
+        self.counts, self.means, self.bounds, self.integer = counts, means, value_bounds, integer
+        total = sum(c.hi for c in counts if c.hi is not None)
+        # An N without an upper bound is capped far above everything published; the ray beyond it is added apart.
+        self.cap = float(10 * total + 1000)
+        self.whole = self._cut()
+
+    def _classes(self, group: Sequence[int]) -> list[int]:
+        return sorted({self.label[a] for a in group})
+
+    def _cut(self) -> list[int]:
+        """Connected components of classes (people and sums alike)."""
+        parent = list(range(self.k))
+
+        def find(a: int) -> int:
+            while parent[a] != a:
+                parent[a] = parent[parent[a]]
+                a = parent[a]
+            return a
+
+        for group in [c.atoms for c in self.counts] + [m.atoms for m in self.means]:
+            classes = self._classes(group)
+            for c in classes[1:]:
+                parent[find(c)] = find(classes[0])
+        return [find(c) for c in range(self.k)]
+
+    def interval(self, group: Sequence[int]) -> MeanInterval:
+        """Least and largest mean of a group (`None`: unbounded)."""
+        classes = self._classes(group)
+        roots = {self.whole[c] for c in classes}
+        members = [c for c in range(self.k) if self.whole[c] in roots]
+        problem = _Fraction(self, members, classes)
+        return problem.end(+1), problem.end(-1)
+
+
+class _Fraction:
+    """min and max of s(group)/n(group) over the classes of one component (or the few that the group touches)."""
+
+    def __init__(self, system: MeanSystem, members: list[int], group: list[int]) -> None:
+        self.s = system
+        self.position = {c: i for i, c in enumerate(members)}
+        self.k = len(members)
+        self.n_columns = [self.position[c] for c in group]
+        self.s_columns = [self.k + i for i in self.n_columns]
+        self.count_rows: list[tuple[list[int], int, int | None]] = []
+        self.mean_rows: list[tuple[list[int], Fraction, Fraction]] = []
+        for count in system.counts:
+            classes = system._classes(count.atoms)
+            if classes and classes[0] in self.position:
+                self.count_rows.append(([self.position[c] for c in classes], count.lo, count.hi))
+        for mean in system.means:
+            classes = system._classes(mean.atoms)
+            if classes and classes[0] in self.position:
+                self.mean_rows.append(([self.position[c] for c in classes], mean.lo, mean.hi))
+        self._whole: Model | None = None
+
+    def _shared_rows(self) -> list[tuple[list[int], list[float], float, float]]:
+        rows: list[tuple[list[int], list[float], float, float]] = []
+        for columns, lo, hi in self.mean_rows:
+            sums = [self.k + c for c in columns]
+            ones = [1.0] * len(columns)
+            rows.append((sums + columns, ones + [-float(hi)] * len(columns), -INF, 0.0))
+            rows.append((sums + columns, ones + [-float(lo)] * len(columns), 0.0, INF))
+        if self.s.bounds is not None:
+            low, high = self.s.bounds
+            for c in range(self.k):
+                rows.append(([self.k + c, c], [1.0, -high], -INF, 0.0))
+                rows.append(([self.k + c, c], [1.0, -low], 0.0, INF))
+        return rows
+
+    def _model(self) -> Model:
+        k = self.k
+        free = INF
+        model = Model(
+            [0.0] * k + [-free] * k,
+            [self.s.cap] * k + [free] * k,
+            [self.s.integer] * k + [False] * k,
+            max_nodes=200_000,
+        )
+        rows = self._shared_rows()
+        for columns, lo, hi in self.count_rows:
+            rows.append((columns, [1.0] * len(columns), float(lo), INF if hi is None else float(hi)))
+        rows.append((self.n_columns, [1.0] * len(self.n_columns), 1.0, INF))
+        model.add_rows(rows)
+        return model
+
+    def _relaxed(self, sign: int, t_high: float) -> float:
+        """Charnes-Cooper relaxation with 1/N of the group between 0 and `t_high`."""
+        k = self.k
+        model = Model([0.0] * k + [-INF] * k + [0.0], [INF] * (2 * k) + [t_high])
+        rows = self._shared_rows()
+        t = 2 * k
+        for columns, lo, hi in self.count_rows:
+            ones = [1.0] * len(columns)
+            rows.append(([*columns, t], [*ones, -float(lo)], 0.0, INF))
+            if hi is not None:
+                rows.append(([*columns, t], [*ones, -float(hi)], -INF, 0.0))
+        rows.append((self.n_columns, [1.0] * len(self.n_columns), 1.0, 1.0))
+        model.add_rows(rows)
+        cost = np.zeros(2 * k + 1)
+        cost[self.s_columns] = sign
+        return sign * model.minimise(cost).value
+
+    def end(self, sign: int) -> float | None:
+        """The least (`sign` +1) or largest (−1) mean."""
+        relaxed = self._relaxed(sign, 1.0)
+        if relaxed in (INF, -INF):
+            if sign * relaxed < 0:
+                return None
+            raise Contradiction("no table fits what is published", next_step="check the means and totals")
+        open_n = any(hi is None for _, _, hi in self.count_rows) or not self._capped()
+        ray = self._relaxed(sign, 0.0) if open_n else sign * INF
+        best = self._dinkelbach(sign, relaxed)
+        return sign * min(sign * best, sign * ray)
+
+    def _capped(self) -> bool:
+        seen: set[int] = set()
+        for columns, _, hi in self.count_rows:
+            if hi is not None:
+                seen.update(columns)
+        return seen == set(range(self.k))
+
+    def _dinkelbach(self, sign: int, relaxed: float) -> float:
+        if self._whole is None:
+            self._whole = self._model()
+        ratio = relaxed
+        cost = np.zeros(2 * self.k)
+        best: float | None = None
+        for _ in range(100):
+            cost[self.s_columns] = sign
+            cost[self.n_columns] = -sign * ratio
+            found = self._whole.minimise(cost)
+            if found.status == "infeasible":
+                raise Contradiction("no table fits what is published", next_step="check the means and totals")
+            if found.status != "optimal":
+                raise SolverError(f"an interval could not be settled: {found.status}")
+            people = float(np.rint(found.x[self.n_columns]).sum())
+            new = float(found.x[self.s_columns].sum()) / people
+            if best is not None and sign * new >= sign * best - 1e-9:
+                return best
+            best = new
+            if abs(new - ratio) <= 1e-9:
+                return new
+            ratio = new
+        raise SolverError("an interval of a mean did not settle")

@@ -1,0 +1,170 @@
+"""Rounding as the rule set asks for it: decimal arithmetic, half-even, no negative zero.
+
+Binary floating point rounds the wrong way at ties that only exist in decimal (`round(2.675, 2)` is 2.67), so the
+shortest decimal that names a float is what gets rounded. Rounding is the last step before release and is never
+counted as protection: the attacker reads a rounded number as an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
+
+from ..errors import InputError
+
+Number = int | float | Decimal
+
+
+def _decimal(value: Number) -> Decimal:
+    if isinstance(value, bool):
+        raise InputError("a truth value cannot be rounded", next_step="give a number")
+    if isinstance(value, Decimal):
+        number = value
+    elif isinstance(value, int):
+        number = Decimal(value)
+    else:
+        as_float = float(value)
+        if not math.isfinite(as_float):
+            raise InputError("a number that is not finite cannot be rounded", next_step="remove or impute it first")
+        number = Decimal(repr(as_float))
+    if not number.is_finite():
+        raise InputError("a number that is not finite cannot be rounded", next_step="remove or impute it first")
+    return number
+
+
+def _quantise(number: Decimal, exponent: int) -> Decimal:
+    with localcontext() as context:
+        context.prec = max(28, number.adjusted() - exponent + 10)
+        return number.quantize(Decimal(1).scaleb(exponent), rounding=ROUND_HALF_EVEN)
+
+
+def round_value(
+    value: Number,
+    *,
+    decimal_places: int | None = None,
+    significant_figures: int | None = None,
+    to_nearest: int | None = None,
+) -> float | int:
+    """Round one number, half-even, in decimal.
+
+    Parameters
+    ----------
+    value
+        A finite number; numpy scalars are accepted.
+    decimal_places, significant_figures, to_nearest
+        Exactly one of them. `to_nearest` is a positive integer step.
+
+    Returns
+    -------
+    int for `to_nearest`, else float; never −0.0.
+
+    Raises
+    ------
+    InputError
+        Not finite, or not exactly one way of rounding named.
+    """
+    asked = [x for x in (decimal_places, significant_figures, to_nearest) if x is not None]
+    if len(asked) != 1:
+        raise InputError("name exactly one of decimal_places, significant_figures and to_nearest")
+    number = _decimal(value if isinstance(value, int | Decimal) else float(value))
+    if to_nearest is not None:
+        if to_nearest < 1:
+            raise InputError("to_nearest must be a positive whole number")
+        with localcontext() as context:
+            context.prec = max(28, number.adjusted() + 20)
+            return int((number / to_nearest).quantize(Decimal(1), rounding=ROUND_HALF_EVEN)) * to_nearest
+    if number == 0:
+        return 0.0
+    if decimal_places is not None:
+        rounded = _quantise(number, -decimal_places)
+    else:
+        assert significant_figures is not None
+        if significant_figures < 1:
+            raise InputError("significant_figures must be at least 1")
+        rounded = _quantise(number, number.adjusted() - significant_figures + 1)
+        if rounded.adjusted() > number.adjusted():  # 9.996 → 10.0: one figure more than asked
+            rounded = _quantise(number, rounded.adjusted() - significant_figures + 1)
+    return float(rounded) if rounded != 0 else 0.0
+
+
+def round_n(n: int, *, base: int, below: int) -> int:
+    """A count: to the nearest `base` below `below`, exact from there on (clause: N in the rounding protocol)."""
+    if isinstance(n, bool) or int(n) != n or n < 0:
+        raise InputError("a count must be a whole number, zero or more")
+    n = int(n)
+    return n if n >= below else int(round_value(n, to_nearest=base))
+
+
+def round_table_n(counts: Iterable[int], *, base: int, below: int) -> list[int]:
+    """All counts of one table: if one is rounded all are, so that no exact N stands beside rounded ones."""
+    values = [int(n) for n in counts]
+    if any(n < below for n in values):
+        return [int(round_value(n, to_nearest=base)) for n in values]
+    return values
+
+
+def rounded_n_interval(published: int, *, base: int, below: int | None, ties: str = "even") -> tuple[int, int]:
+    """Every count that is published as `published`: the attacker's interval (closed).
+
+    Parameters
+    ----------
+    below
+        Counts from here on are exact; `None` when the whole table is rounded.
+    ties
+        "even" (this module's rule) or "up"; they differ for even bases only.
+    """
+
+    def shown(n: int) -> int:
+        if below is not None and n >= below:
+            return n
+        if ties == "up":
+            return base * ((2 * n + base) // (2 * base))
+        return int(round_value(n, to_nearest=base))
+
+    ok = [n for n in range(max(0, published - base), published + base + 1) if shown(n) == published]
+    if not ok:
+        raise InputError(
+            "a published N is not one that the rounding rule can print",
+            next_step="check n_published against n_round_base and n_round_below",
+        )
+    return min(ok), max(ok)
+
+
+def round_p_value(p: Number, *, decimal_places: int = 3) -> float | str:
+    """A p-value to `decimal_places`; "< 0.001" is decided on the unrounded value.
+
+    0.00099999 is "< 0.001" and never 0.001.
+
+    Raises
+    ------
+    InputError
+        Outside 0 to 1, or not finite.
+    """
+    number = _decimal(p if isinstance(p, int | Decimal) else float(p))
+    if not 0 <= number <= 1:
+        raise InputError("a p-value lies between 0 and 1")
+    smallest = Decimal(1).scaleb(-decimal_places)
+    if number < smallest:
+        return f"< {smallest}"
+    return round_value(number, decimal_places=decimal_places)
+
+
+def half_width(decimals: int) -> Decimal:
+    """How far a published number can be from the truth: half of its last place."""
+    return Decimal(5).scaleb(-decimals - 1)
+
+
+def floor_decimal(value: Decimal) -> int:
+    """Largest whole number not above `value`."""
+    return int(value.to_integral_value(rounding=ROUND_FLOOR))
+
+
+__all__ = [
+    "half_width",
+    "round_n",
+    "round_p_value",
+    "round_table_n",
+    "round_value",
+    "rounded_n_interval",
+]

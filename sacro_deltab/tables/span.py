@@ -1,0 +1,261 @@
+"""Exact linear span of what is published, and the smallest group of people in it.
+
+A group is derivable when its 0/1 vector over atoms is a linear combination of published groups; then its N, its sum
+of values and its sum of squares all follow. Elimination is modulo a large prime (no tolerance anywhere); a group
+found derivable is proved so by whole-number checks where it is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .intervals import merge_atoms
+from .solver import INF, Model
+
+PRIME = 2_147_483_629  # largest prime below 2**31 - 1 that is not Mersenne; products fit in int64
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Union:
+    """A derivable group."""
+
+    n: int
+    atoms: tuple[int, ...]
+
+
+def reduce_rows(matrix: IntArray, prime: int = PRIME) -> tuple[IntArray, list[int]]:
+    """Reduced row echelon form modulo `prime`; pivots from the left."""
+    m = np.mod(matrix, prime).astype(np.int64)
+    n_rows, n_columns = m.shape
+    pivots: list[int] = []
+    r = 0
+    for c in range(n_columns):
+        if r == n_rows:
+            break
+        hit = np.flatnonzero(m[r:, c])
+        if not len(hit):
+            continue
+        p = r + int(hit[0])
+        if p != r:
+            m[[r, p]] = m[[p, r]]
+        m[r] = m[r] * pow(int(m[r, c]), -1, prime) % prime
+        rows = np.flatnonzero(m[:, c])
+        rows = rows[rows != r]
+        if len(rows):
+            columns = np.flatnonzero(m[r])
+            block = m[np.ix_(rows, columns)] - m[rows, c][:, None] * m[r, columns][None, :] % prime
+            m[np.ix_(rows, columns)] = block % prime
+        pivots.append(c)
+        r += 1
+    return m[:r], pivots
+
+
+class Span:
+    """The linear span of groups of atoms.
+
+    Parameters
+    ----------
+    rows
+        Published groups, as atom positions.
+    weights
+        People per atom. Used only to ask for the smallest group, never to decide what is derivable.
+    """
+
+    def __init__(self, n_atoms: int, rows: Sequence[Sequence[int]], weights: Sequence[int]) -> None:
+        unique = list(dict.fromkeys(tuple(sorted(row)) for row in rows))
+        self.label, self.k = merge_atoms(n_atoms, unique)
+        self.members: list[list[int]] = [[] for _ in range(self.k)]
+        for atom, c in enumerate(self.label):
+            self.members[c].append(atom)
+        covered = {self.label[a] for row in unique for a in row}
+        self.weight = [sum(weights[a] for a in self.members[c]) for c in range(self.k)]
+        self._peel([tuple(sorted({self.label[a] for a in row})) for row in unique])
+        self.outside = frozenset(set(range(self.k)) - covered)
+
+    def _peel(self, rows: list[tuple[int, ...]]) -> None:
+        """Take out what is known by itself, again and again: single classes drop out of every other row."""
+        live = [set(row) for row in dict.fromkeys(rows)]
+        of: dict[int, set[int]] = {}
+        for i, row in enumerate(live):
+            for c in row:
+                of.setdefault(c, set()).add(i)
+        single: set[int] = set()
+        queue = [i for i, row in enumerate(live) if len(row) == 1]
+        while queue:
+            i = queue.pop()
+            if len(live[i]) != 1:
+                continue
+            (c,) = live[i]
+            single.add(c)
+            for j in of.pop(c):
+                live[j].discard(c)
+                if len(live[j]) == 1:
+                    queue.append(j)
+        self.single = single
+        self.core_rows = [tuple(sorted(row)) for row in dict.fromkeys(frozenset(r) for r in live) if row]
+        self.core = sorted({c for row in self.core_rows for c in row})
+
+    def _core_matrix(self, order: Sequence[int]) -> IntArray:
+        position = {c: i for i, c in enumerate(order)}
+        matrix = np.zeros((len(self.core_rows), len(order)), dtype=np.int64)
+        for i, row in enumerate(self.core_rows):
+            matrix[i, [position[c] for c in row]] = 1
+        return matrix
+
+    def contains(self, group: Sequence[int]) -> bool:
+        """Whether the group is derivable."""
+        classes = {self.label[a] for a in group}
+        if sum(len(self.members[c]) for c in classes) != len(set(group)) or classes & self.outside:
+            return False
+        rest = sorted(classes - self.single)
+        if not rest:
+            return True
+        if not set(rest) <= set(self.core):
+            return False
+        matrix = self._core_matrix(self.core)
+        base, pivots = reduce_rows(matrix)
+        vector = np.zeros((1, len(self.core)), dtype=np.int64)
+        position = {c: i for i, c in enumerate(self.core)}
+        vector[0, [position[c] for c in rest]] = 1
+        for i, p in enumerate(pivots):
+            if vector[0, p]:
+                vector[0] = (vector[0] - vector[0, p] * base[i]) % PRIME
+        return not vector.any()
+
+    def smallest(self) -> Union | None:
+        """The derivable group with the fewest people, at least one; ties: fewest atoms, then positions."""
+        best: tuple[int, int, tuple[int, ...]] | None = None
+
+        def offer(classes: Sequence[int]) -> None:
+            nonlocal best
+            atoms = tuple(sorted(a for c in classes for a in self.members[c]))
+            key = (sum(self.weight[c] for c in classes), len(atoms), atoms)
+            if key[0] > 0 and (best is None or key < best):
+                best = key
+
+        for c in self.single:
+            offer((c,))
+        for row in self.core_rows:
+            offer(row)
+        for component in self._small_components(None if best is None else best[0]):
+            for classes in component.unions(None if best is None else best[0]):
+                offer(classes)
+        return None if best is None else Union(best[0], best[2])
+
+    def _small_components(self, limit: int | None) -> list[_Block]:
+        """Bases, component by component, of the derivable vectors that are zero on classes of more than `limit`."""
+        if not self.core_rows:
+            return []
+        large = [c for c in self.core if limit is not None and self.weight[c] > limit]
+        large_set = set(large)
+        small = [c for c in self.core if c not in large_set]
+        if not small:
+            return []
+        base, pivots = reduce_rows(self._core_matrix([*large, *small]))
+        start = sum(p < len(large) for p in pivots)
+        block = base[start:, len(large) :]
+        if not len(block):
+            return []
+        return _split(block, [p - len(large) for p in pivots[start:]], small, self.weight)
+
+
+@dataclass
+class _Block:
+    """A reduced basis over some classes; rows and columns hang together."""
+
+    basis: IntArray
+    pivots: list[int]
+    classes: list[int]
+    weight: list[int]
+
+    def unions(self, limit: int | None) -> list[list[int]]:
+        """0/1 vectors of least positive weight (not above `limit`) in the span of the basis."""
+        if len(self.basis) <= 16:
+            return self._enumerate(limit)
+        return self._program(limit)
+
+    def _enumerate(self, limit: int | None) -> list[list[int]]:
+        d = len(self.basis)
+        weights = np.asarray(self.weight, dtype=np.int64)
+        best = limit
+        found: list[list[int]] = []
+        step = 1 << min(d, 12)
+        for start in range(0, 1 << d, step):
+            picks = np.arange(start, min(1 << d, start + step))
+            bits = ((picks[:, None] >> np.arange(d)) & 1).astype(np.int64)
+            vectors = np.zeros((len(picks), self.basis.shape[1]), dtype=np.int64)
+            for i in range(d):
+                vectors += bits[:, i : i + 1] * self.basis[i]
+            vectors %= PRIME
+            ok = (vectors <= 1).all(axis=1)
+            sizes = vectors[ok] @ weights
+            for vector, size in zip(vectors[ok], sizes.tolist(), strict=True):
+                if size <= 0 or (best is not None and size > best):
+                    continue
+                if best is None or size < best:
+                    best, found = size, []
+                found.append([self.classes[j] for j in np.flatnonzero(vector)])
+        return found
+
+    def _program(self, limit: int | None) -> list[list[int]]:
+        """Many dimensions: a whole-number program over the basis, its answer checked modulo the prime."""
+        d, m = self.basis.shape
+        signed = np.where(self.basis > PRIME // 2, self.basis - PRIME, self.basis)
+        lower = [0.0] * m
+        model = Model(lower, [1.0] * m, [True] * m)
+        rows = []
+        for j in range(m):
+            if j in self.pivots:
+                continue
+            touching = np.flatnonzero(signed[:, j])
+            columns = [self.pivots[i] for i in touching] + [j]
+            rows.append((columns, [float(signed[i, j]) for i in touching] + [-1.0], 0.0, 0.0))
+        weights = np.asarray(self.weight, dtype=np.float64)
+        high = INF if limit is None else float(limit)
+        rows.append((list(range(m)), weights.tolist(), 1.0, high))
+        model.add_rows(rows)
+        found = model.minimise(weights)
+        if found.status == "infeasible":
+            return []
+        vector = np.rint(found.x).astype(np.int64)
+        bits = vector[self.pivots]
+        check = (bits @ self.basis) % PRIME if d else vector
+        if not np.array_equal(check, vector):
+            return []
+        return [[self.classes[j] for j in np.flatnonzero(vector)]]
+
+
+def _split(block: IntArray, pivots: list[int], classes: list[int], weight: Sequence[int]) -> list[_Block]:
+    """Connected pieces of a reduced basis."""
+    seen = np.zeros(len(block), dtype=bool)
+    out = []
+    support = block != 0
+    for first in range(len(block)):
+        if seen[first]:
+            continue
+        rows, frontier = {first}, [first]
+        columns = support[first].copy()
+        seen[first] = True
+        while frontier:
+            frontier = [int(i) for i in np.flatnonzero((support & columns).any(axis=1) & ~seen)]
+            for i in frontier:
+                seen[i] = True
+                rows.add(i)
+                columns |= support[i]
+        index = sorted(rows)
+        where = np.flatnonzero(columns)
+        position = {int(c): i for i, c in enumerate(where)}
+        out.append(
+            _Block(
+                block[index][:, where],
+                [position[pivots[i]] for i in index],
+                [classes[int(c)] for c in where],
+                [weight[classes[int(c)]] for c in where],
+            )
+        )
+    return out

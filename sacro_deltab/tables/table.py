@@ -1,0 +1,192 @@
+"""The one model of every table: atoms (finest groups of people) and published cells as sets of atoms.
+
+One-, two- and n-way tables, margins, hierarchies, linked tables, whole-cohort numbers and earlier releases are all
+the same problem; a person dropped between two releases is an atom with n = 1.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, UnreadableError
+from .policy import TablePolicy
+
+ROLES = ("interior", "margin", "grand")
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A finest group: `n` people, the sum and the sum of squares of their values where there are values."""
+
+    n: int
+    sum: float | None = None
+    sumsq: float | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number (or N and mean of one group) that may be published.
+
+    `atoms` are positions in the problem's atom order, ascending. `n_rounding`: "exact", "rule" (to the base below
+    the limit), "all" (to the base whatever its size) or "hidden" (N is not printed).
+    """
+
+    id: str
+    table: str
+    role: str
+    atoms: tuple[int, ...]
+    n: int
+    n_published: int
+    n_rounding: str
+    sum: float | None = None
+    mean: float | None = None
+    sumsq: float | None = None
+    sd: float | None = None
+
+
+@dataclass(frozen=True)
+class Attacker:
+    """What a reader knows besides the cells (fixtures README, `attacker`)."""
+
+    n_published: str = "exact"
+    knows_rule: bool = False
+    flags_primary: bool = False
+    integer: bool = True
+    value_bounds: tuple[float, float] | None = None
+    extra_n: tuple[tuple[tuple[int, ...], int, int | None], ...] = ()
+
+
+@dataclass(frozen=True)
+class PublishedSet:
+    """A candidate pattern: the cells in `suppressed` are withheld, every other cell is published."""
+
+    name: str
+    suppressed: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Atoms, cells, policy and attacker; frozen and checked."""
+
+    kind: str
+    policy: TablePolicy
+    attacker: Attacker
+    atom_names: tuple[str, ...]
+    atoms: tuple[Atom, ...]
+    cells: Mapping[str, Cell]
+    structural_zero: frozenset[str] = frozenset()
+    must_publish: frozenset[str] = frozenset()
+    declared_primary: frozenset[str] = frozenset()
+    published_sets: tuple[PublishedSet, ...] = ()
+    derived_group: tuple[int, ...] | None = None
+    identities: tuple[Mapping[str, Any], ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def primary(self) -> tuple[str, ...]:
+        """Ids of the primary cells, sorted."""
+        from .primary import primary_cells
+
+        return primary_cells(self)
+
+    @cached_property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables in order of appearance."""
+        return tuple(dict.fromkeys(cell.table for cell in self.cells.values()))
+
+    def names(self, atoms: Iterable[int]) -> tuple[str, ...]:
+        """Names of atoms, sorted."""
+        return tuple(sorted(self.atom_names[a] for a in atoms))
+
+    def size(self, atoms: Iterable[int]) -> int:
+        """Number of people in a group of atoms."""
+        return sum(self.atoms[a].n for a in atoms)
+
+    def pattern(self, suppressed: Iterable[str]) -> frozenset[str]:
+        """Check that the ids exist.
+
+        Raises
+        ------
+        InputError
+            For an id that is no cell.
+        """
+        wanted = frozenset(suppressed)
+        unknown = sorted(wanted - self.cells.keys())
+        if unknown:
+            raise InputError(f"no cell is called {unknown[0]!r}", place="published_sets")
+        return wanted
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], *, path: object | None = None) -> Problem:
+        """Read and check a problem (schema `table-problem`)."""
+        from .problem_json import problem_from_json
+
+        return problem_from_json(data, path=path)
+
+    def to_json(self) -> dict[str, Any]:
+        """The problem file."""
+        from .problem_json import problem_to_json
+
+        return problem_to_json(self)
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in out:
+            raise UnreadableError(f"the key {key!r} stands twice in one object", next_step="keep one of them")
+        out[key] = value
+    return out
+
+
+def _bad_constant(text: str) -> Any:
+    raise UnreadableError(f"{text} is not a number a table can hold", next_step="remove or repair it")
+
+
+def _int(text: str) -> int:
+    if len(text) > 18:
+        raise UnreadableError("a whole number is too long to be a count")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise UnreadableError("a number is too large")
+    return value
+
+
+def load_case(path: Path, *, limit_bytes: int = 256 * 2**20) -> dict[str, Any]:
+    """Parse a problem or case file: JSON object, no duplicate keys, no NaN.
+
+    Raises
+    ------
+    UnreadableError
+        Missing, too large, not UTF-8, not JSON, nested too deep.
+    """
+    try:
+        if not path.is_file():
+            raise UnreadableError("no such file", path=path)
+        if path.stat().st_size > limit_bytes:
+            raise UnreadableError("the file is larger than a table can be", path=path)
+        text = path.read_text(encoding="utf-8")
+        data = json.loads(
+            text, object_pairs_hook=_no_duplicates, parse_constant=_bad_constant, parse_int=_int, parse_float=_float
+        )
+    except UnreadableError as error:
+        raise UnreadableError(error.what, path=path, place=error.place, next_step=error.next_step) from error
+    except json.JSONDecodeError as error:
+        raise UnreadableError(f"not JSON: {error.msg}", path=path, place=f"{error.lineno}:{error.colno}") from error
+    except RecursionError as error:
+        raise UnreadableError("nested too deep to be a table", path=path) from error
+    except (OSError, ValueError) as error:
+        raise UnreadableError("cannot be read as UTF-8 text", path=path) from error
+    if not isinstance(data, dict):
+        raise UnreadableError("a problem file is one JSON object", path=path)
+    return data
