@@ -193,7 +193,7 @@ def add_key(
     keyid: str | None = None,
     valid_from: datetime | None = None,
     valid_for: timedelta = timedelta(days=731),
-    threshold: int = 1,
+    threshold: int | None = 1,
 ) -> Trust:
     """Add a key to a trust file, making the file when it is missing; an existing threshold stays.
 
@@ -209,7 +209,9 @@ def add_key(
     if known is not None and (known.public_pem, known.role, known.node) != (public_pem, role, node):
         raise InputError("the trust file has this key already, in another role or node", path=path)
     thresholds = {name: dict(roles) for name, roles in trust.thresholds.items()}
-    thresholds.setdefault(node, {}).setdefault(role, threshold)
+    roles = thresholds.setdefault(node, {})
+    if threshold is not None:  # None: keys of this role may sign, and need not
+        roles.setdefault(role, threshold)
     return write_trust(Trust({**trust.keys, entry.keyid: entry}, thresholds, trust.ledgers), path)
 
 
