@@ -82,13 +82,15 @@ class PublicBounds:
         if self.radius is not None and not (math.isfinite(self.radius) and self.radius > 0):
             raise PrivacyError("bounds: radius must be above 0", next_step="give a public norm or leave it out")
         if self.provenance not in PROVENANCES:
-            raise PrivacyError(f"bounds: unknown provenance {self.provenance!r}", next_step="one of " + ", ".join(PROVENANCES))
+            raise PrivacyError(
+                f"bounds: unknown provenance {self.provenance!r}", next_step="one of " + ", ".join(PROVENANCES)
+            )
         centre, scale = _numbers("centre", self.centre), _numbers("scale", self.scale)
         if (centre is None) != (scale is None):
             raise PrivacyError("bounds: centre and scale come together", next_step="give both or neither")
         if centre is not None and scale is not None:
             if len(centre) != len(scale):
-                raise PrivacyError("bounds: centre and scale have different lengths", next_step="one number per feature")
+                raise PrivacyError("bounds: centre and scale differ in length", next_step="one number per feature")
             if not all(v > 0 for v in scale):
                 raise PrivacyError("bounds: every scale must be above 0", next_step="leave constant features out")
         names = None if self.feature_names is None else tuple(str(n) for n in self.feature_names)
@@ -154,12 +156,16 @@ class PublicBounds:
             provenance=provenance,
         )
         if data.get("digest") not in (None, bounds.digest):
-            raise InputError("the digest in the bounds file is not that of its numbers", path=path, place="digest",
-                             next_step="make the file again, or take the digest line out and register the new one")
+            raise InputError(
+                "the digest in the bounds file is not that of its numbers",
+                path=path,
+                place="digest",
+                next_step="make the file again, or take the digest line out and register the new one",
+            )
         return bounds
 
     def warn_if_data_extremes(self, age: ArrayLike) -> str | None:
-        """A warning, for inside only, when the age range equals the data's own extremes. Changes nothing that leaves."""
+        """A warning, for inside only, when the age range equals the data's extremes; changes nothing that leaves."""
         import numpy as np
 
         values = np.asarray(age, dtype=float)
@@ -183,15 +189,21 @@ def read_json(path: str | Path, schema_name: str) -> dict[str, Any]:
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except OSError as error:
-        raise InputError("the file cannot be read", path=path, next_step="check the name and the permissions") from error
+        raise InputError(
+            "the file cannot be read", path=path, next_step="check the name and the permissions"
+        ) from error
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise InputError(f"the file is not a JSON {schema_name} file", path=path, next_step="make it again") from error
+        raise InputError(f"not a JSON {schema_name} file", path=path, next_step="make it again") from error
     faults = jsonschema.Draft202012Validator(schema(schema_name)).iter_errors(data)
     fault = next(iter(sorted(faults, key=lambda f: [str(part) for part in f.absolute_path])), None)
     if fault is not None:
         place = "/".join(str(part) for part in fault.absolute_path) or "top level"
-        raise InputError(f"not a valid {schema_name} file: {fault.message[:200]}", path=path, place=place,
-                         next_step="correct this entry or make the file again")
+        raise InputError(
+            f"not a valid {schema_name} file: {fault.message[:200]}",
+            path=path,
+            place=place,
+            next_step="correct this entry or make the file again",
+        )
     checked: dict[str, Any] = data
     return checked
 

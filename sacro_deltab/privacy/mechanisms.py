@@ -181,19 +181,19 @@ def gaussian_epsilon(sigma: float, sensitivity: float, delta: float) -> float:
     return epsilon_of_mu(_positive("sensitivity", sensitivity) / _positive("sigma", sigma), delta)
 
 
+# the word of the neighbouring relation → (a replaced person moves the full range?, divided by N?)
 _LAPLACE_WORDS = {
-    # the word of the neighbouring relation → sensitivity of (lower, upper, n)
-    "substitute_one_N_public": lambda low, high, n: (high - low) / n,
-    "replace_one": lambda low, high, n: (high - low) / n,
-    "zero_out_N_public": lambda low, high, n: max(abs(low), abs(high)) / n,
-    "add_remove_sum_only": lambda low, high, n: max(abs(low), abs(high)),
-    "add_remove": lambda low, high, n: max(abs(low), abs(high)),
-    "substitute_one_sum_only": lambda low, high, n: high - low,
+    "substitute_one_N_public": (True, True),
+    "replace_one": (True, True),
+    "zero_out_N_public": (False, True),
+    "add_remove_sum_only": (False, False),
+    "add_remove": (False, False),
+    "substitute_one_sum_only": (True, False),
 }
 
 
 def laplace_scale(lower: float, upper: float, n: int | None, epsilon: float, adjacency: str) -> LaplaceScale:
-    """Laplace scale for the mean (N public) or the sum (`*_sum_only`, `add_remove`) of values clipped to [lower, upper].
+    """Laplace scale for a mean (N public) or a sum (`*_sum_only`, `add_remove`) of values clipped to [lower, upper].
 
     Parameters
     ----------
@@ -218,10 +218,12 @@ def laplace_scale(lower: float, upper: float, n: int | None, epsilon: float, adj
         raise PrivacyError(
             f"unknown neighbouring relation {adjacency!r}", next_step="use one of " + ", ".join(sorted(_LAPLACE_WORDS))
         )
-    sum_only = adjacency.endswith("sum_only") or adjacency == "add_remove"
-    if not sum_only and (n is None or int(n) != n or n < 1):
+    full_range, divided = _LAPLACE_WORDS[adjacency]
+    if divided and (n is None or int(n) != n or n < 1):
         raise PrivacyError("n must be a whole number of at least 1 for a mean", next_step="give the public N")
-    reach = float(_LAPLACE_WORDS[adjacency](float(lower), float(upper), n))
+    reach = float(upper - lower) if full_range else float(max(abs(lower), abs(upper)))
+    if divided and n is not None:
+        reach /= n
     return LaplaceScale(reach / eps, sensitivity=reach, adjacency=adjacency)
 
 

@@ -91,7 +91,7 @@ def label_of(
     """Label that the provenance of the bounds allows, with the reason in plain words.
 
     The claim alone is not believed where it can be checked: `ruleset` bounds must equal the rule set's own and cannot
-    carry per-feature numbers, `basis` bounds must be the basis's, `registered_file` needs a ledger that knows the digest.
+    carry per-feature numbers, `basis` bounds must be the basis's, and `registered_file` needs a ledger that knows them.
     """
     if bounds.provenance == "unregistered":
         return "heuristic", "the bounds are nobody's public record: their digest was not registered before the data"

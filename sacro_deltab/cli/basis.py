@@ -1,0 +1,98 @@
+"""`sacro-deltab basis`: make a shared basis and public bounds from public people."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import InputError
+
+EXAMPLE = """\b
+Example:
+  sacro-deltab basis --ages public_ages.csv --features public_idps.csv --n-components 10 \\
+    --made-on "IXI, 558 healthy volunteers, CC BY-SA" --out basis.json
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("basis", epilog=EXAMPLE)(basis)
+
+
+def basis(
+    ages: Annotated[Path, typer.Option(help="Ages of the public people, one per row.")],
+    features: Annotated[Path, typer.Option(help="Features of the public people, with a header row of names.")],
+    made_on: Annotated[str, typer.Option(help="Who the public people are: data set, licence, selection.")],
+    out: Annotated[Path, typer.Option(help="File to write the basis to; must not exist.")],
+    n_components: Annotated[
+        int | None, typer.Option(help="Number of components J (default: 10 or what is there).")
+    ] = None,
+    confounds: Annotated[Path | None, typer.Option(help="Confounds of the public people: sets their bounds.")] = None,
+    age_range: Annotated[
+        str | None, typer.Option(help="Age bounds LOW,HIGH in years; default: public ages, widened.")
+    ] = None,
+    feature_z: Annotated[float, typer.Option(help="Clip of a standardised feature.")] = 4.0,
+    id_column: Annotated[str | None, typer.Option(help="Column of person ids, if the files have one.")] = None,
+    bounds_out: Annotated[Path | None, typer.Option(help="Also write the bounds alone, as a bounds file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
+) -> None:
+    """Make a shared basis (component axes, centre, scale, norms, bounds) from public people.
+
+    The people must be other people than the cohort the basis will be used on: a basis made on the cohort itself is
+    refused by the trainer. Nothing private is read here and nothing is spent.
+    """
+    from ..cohort import read_cohort
+    from ..privacy.basis import Basis
+
+    targets = [path for path in (out, bounds_out) if path is not None]
+    for path in targets:
+        if path.exists():
+            raise InputError("the file exists already", path=path, next_step="choose another name")
+    people = read_cohort(ages=ages, features=features, confounds=confounds, id_column=id_column)
+    names = tuple(people.feature_names)
+    table: Any = people.confounds
+    made = Basis.from_public(
+        people.X, people.age, names, n_components=n_components, made_on=made_on, age_range=_range(age_range),
+        feature_z=feature_z, confounds=table, confound_names=_names(table),
+    )  # fmt: skip
+    made.save(out)
+    if bounds_out is not None:
+        made.bounds(tuple(made.confounds)).save(bounds_out)
+    report = {
+        "file": str(out), "digest": made.digest, "features": len(names), "components": made.n_components,
+        "people": made.n_people, "made_on": made.made_on, "age": list(made.age), "feature_z": made.feature_z,
+        "radius": float(made.radius[-1]), "confounds": sorted(made.confounds),
+        "bounds_file": None if bounds_out is None else str(bounds_out),
+    }  # fmt: skip
+    if as_json:
+        typer.echo(json.dumps(report))
+        return
+    typer.echo(f"basis written: {out}")
+    typer.echo(f"  made on: {made.made_on} ({made.n_people} people)")
+    typer.echo(
+        f"  {len(names)} features, {made.n_components} components, ages clipped to {made.age[0]:g}-{made.age[1]:g}"
+    )
+    typer.echo(f"  95 % of public people have a score norm below {made.radius[-1]:.3f}: the clip of the private path")
+    typer.echo(f"  digest: {made.digest}")
+
+
+def _range(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise InputError("--age-range is not LOW,HIGH", next_step="for example --age-range 40,90") from error
+    return low, high
+
+
+def _names(table: Any) -> tuple[str, ...]:
+    if table is None:
+        return ()
+    columns = getattr(table, "columns", None)
+    return (
+        tuple(map(str, columns)) if columns is not None else tuple(f"confound_{i + 1}" for i in range(table.shape[1]))
+    )

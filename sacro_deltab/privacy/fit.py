@@ -1,0 +1,179 @@
+"""From noisy moments to the parameters of all five models. Post-processing only: nothing here sees a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..model.weights import Weights
+from .blocks import Array
+from .moments import NoisyMoments
+
+_VAR_FLOOR = 0.02  # of t in [−1, 1]: a cohort of ages within ±14 % of the public range
+_SQUARE_FLOOR = 0.004  # of the part of t² that t does not explain; 4/45 for uniform ages
+_EIGEN_FLOOR = 0.05  # of the Gram of scores that are white in public people
+
+
+@dataclass(frozen=True)
+class AgeMoments:
+    """Moments of t in [−1, 1]: mean, variance, slope of (t − mean)² on t, variance of what is left of it."""
+
+    mean: float
+    var: float
+    slope: float
+    square_var: float
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Where scores come from: z = (x − centre)/scale, score = components·z, white score = score/score_sd."""
+
+    feature_names: tuple[str, ...]
+    centre: Array
+    scale: Array
+    components: Array
+    score_sd: Array
+    conf_names: tuple[str, ...] = ()
+    conf_centre: Array | None = None
+    conf_scale: Array | None = None
+
+
+def age_moments(n: float, t: float, q: float, tq: float, qq: float) -> AgeMoments:
+    """Age moments from noisy sums of t, q = 2t² − 1, tq and q²; floored to what a cohort can have."""
+    mean = float(np.clip(t / n, -1, 1))
+    q_mean = float(np.clip(q / n, -1, 1))
+    var = max((q_mean + 1) / 2 - mean * mean, _VAR_FLOOR)
+    cross = (tq / n - mean * q_mean) / 2  # cov(t, t²)
+    square = (qq / n - q_mean * q_mean) / 4  # var(t²)
+    slope = float(np.clip((cross - 2 * mean * var) / var, -2, 2))
+    left = square - 4 * mean * cross + 4 * mean * mean * var - slope * slope * var
+    return AgeMoments(mean, var, slope, max(left, _SQUARE_FLOOR))
+
+
+def james_stein(vector: Array, noise_variance: float, *, spare: int = 0) -> Array:
+    """Positive-part James-Stein shrinkage to zero of a vector whose entries carry noise of this variance."""
+    square = float(vector @ vector)
+    if square <= 0:
+        return vector
+    return np.asarray(vector * max(0.0, 1 - max(vector.size - spare, 1) * noise_variance / square))
+
+
+def shrunk_gram(gram: Array, noise_variance: float) -> Array:
+    """Noisy Gram of white scores, shrunk towards the public one (the identity) as far as the noise explains it.
+
+    The weight is 1 − E‖noise‖²/‖Gram − I‖², at least 0; then the eigenvalues are floored (positive semidefinite).
+    """
+    size = gram.shape[0]
+    gap = gram - np.eye(size)
+    noise = noise_variance * (size + size * (size - 1) / 2)  # off-diagonal entries carry half the variance, twice
+    weight = max(0.0, 1 - noise / max(float((gap * gap).sum()), 1e-300))
+    return psd(np.eye(size) + weight * gap, _EIGEN_FLOOR)
+
+
+def psd(matrix: Array, floor: float = 0.0) -> Array:
+    """Nearest symmetric matrix with eigenvalues of at least `floor`."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)
+
+
+def fit_moments(moments: NoisyMoments, axes: Axes, *, white: bool = True) -> Weights:
+    """All five models from one release.
+
+    white: the scores are white in public people, so that the identity stands in for a Gram that was not released and
+    is what a released one shrinks to.
+    """
+    v, n, sd = moments.values, moments.n, moments.sd
+    age = age_moments(n, float(v["t"]), float(v["q"]), float(v["tq"]), float(v["qq"]))
+    u_mean, q_mean = v["u"] / n, float(np.clip(float(v["q"]) / n, -1, 1))
+    cov_t = v["ut"] / n - u_mean * age.mean
+    cov_sq = (v["uq"] / n - u_mean * q_mean) / 2
+    gram = np.eye(u_mean.size)
+    if "uu" in v:
+        raw = v["uu"] / n - np.outer(u_mean, u_mean)
+        gram = shrunk_gram(raw, (sd["uu"] / n) ** 2) if white else psd(raw, _EIGEN_FLOOR)
+    beta, conf_mean = None, None
+    if moments.scaling.confounds:
+        beta, conf_mean, cov_t, cov_sq, gram = _deconfound(moments, u_mean, age, q_mean, cov_t, cov_sq, gram)
+        u_mean = u_mean - conf_mean @ beta
+    cov_q = cov_sq - (2 * age.mean + age.slope) * cov_t
+    b: Array = np.asarray(np.linalg.solve(gram, cov_t), dtype=np.float64)
+    noise_t = (sd["ut"] / n) ** 2 + (sd["u"] / n * age.mean) ** 2
+    noise_q = ((sd["uq"] / n) ** 2 + (sd["u"] / n * q_mean) ** 2) / 4 + (2 * age.mean + age.slope) ** 2 * noise_t
+    gamma = james_stein(cov_t, noise_t) / age.var
+    curve = shrink_along(cov_q / age.square_var, b, noise_q / age.square_var**2)
+    return finish(moments, axes, age, b, gamma, curve, u_mean, beta)
+
+
+def shrink_along(vector: Array, direction: Array, noise_variance: float) -> Array:
+    """James-Stein in two parts: the coordinate along `direction`, which is all the models use, and the rest."""
+    length = float(np.sqrt(direction @ direction))
+    if length == 0:
+        return james_stein(vector, noise_variance)
+    unit = direction / length
+    along = float(vector @ unit)
+    rest = vector - along * unit
+    kept = along * max(0.0, 1 - noise_variance / max(along * along, 1e-300))
+    return np.asarray(kept * unit + james_stein(rest, noise_variance, spare=1))
+
+
+def _deconfound(
+    moments: NoisyMoments, u_mean: Array, age: AgeMoments, q_mean: float, cov_t: Array, cov_sq: Array, gram: Array
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Regress confounds (with an intercept) out of the scores, as far as noise lets their covariance be inverted."""
+    v, n, sd = moments.values, moments.n, moments.sd
+    c_mean = np.clip(v["c"] / n, -1, 1)
+    noise = sd["cc"] / n
+    cov_c = psd(v["cc"] / n - np.outer(c_mean, c_mean), 0.0) + max(2 * noise, 1e-3) * np.eye(c_mean.size)
+    cov_cu = v["cu"] / n - np.outer(c_mean, u_mean)
+    beta: Array = np.asarray(np.linalg.solve(cov_c, cov_cu), dtype=np.float64)
+    cov_t = cov_t - beta.T @ (v["ct"] / n - c_mean * age.mean)
+    cov_sq = cov_sq - beta.T @ (v["cq"] / n - c_mean * q_mean) / 2
+    gram = psd(gram - beta.T @ cov_c @ beta, _EIGEN_FLOOR)
+    return beta, c_mean, cov_t, cov_sq, gram
+
+
+def finish(
+    moments: NoisyMoments,
+    axes: Axes,
+    age: AgeMoments,
+    b: Array,
+    gamma: Array,
+    curve: Array,
+    score_mean: Array,
+    beta: Array | None,
+) -> Weights:
+    """Weights in years and feature units, mutually consistent: b2 = b1·gamma − 1 and b2sq₂ = b1·gammasq₂ exactly.
+
+    b, gamma, curve: per white score, in t units: age on scores, scores on age, scores on the orthogonal square.
+    """
+    half, sd = moments.scaling.age_half, axes.score_sd
+    b1 = b * half / sd
+    gamma_years = gamma / half * sd
+    curve_years = curve / half**2 * sd
+    b2 = float(b1 @ gamma_years) - 1
+    return Weights(
+        feature_names=axes.feature_names,
+        x_mean=axes.centre,
+        x_std=axes.scale,
+        components=axes.components,
+        b1=b1,
+        y_mean=moments.scaling.age_mid + half * age.mean,
+        b2=np.array([b2]),
+        b2sq=np.array([b2, float(b1 @ curve_years)]),
+        gamma=gamma_years[None, :],
+        gammasq=np.stack([gamma_years, curve_years]),
+        ysq_mean=half**2 * age.var,
+        ysq_slope=half * age.slope,
+        score_mean=score_mean * sd,
+        conf_names=axes.conf_names,
+        conf_beta=None if beta is None else (beta * sd) @ axes.components,
+        conf_centre=axes.conf_centre,
+        conf_scale=axes.conf_scale,
+    )
+
+
+def identity_axes(names: Sequence[str], centre: Array, scale: Array, components: Array, score_sd: Array) -> Axes:
+    """Axes without confounds."""
+    return Axes(tuple(names), centre, scale, components, score_sd)

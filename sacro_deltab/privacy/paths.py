@@ -1,0 +1,91 @@
+"""The ways to spend one (ε, δ) on a model, and the choice between them. Public quantities only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import PrivacyError
+from ..model.weights import Weights
+from .blocks import Layout
+from .fit import fit_moments
+from .moments import NoisyMoments, Scaling, noise_table, release
+
+if TYPE_CHECKING:
+    from .training import Job, Method
+
+
+@dataclass(frozen=True)
+class Path:
+    """One way to train: name, what it says of itself, and the function that draws the noise."""
+
+    name: str
+    mechanism: str
+    public: Mapping[str, Any]
+    warnings: tuple[str, ...]
+    run: Callable[[Job], tuple[Weights, NoisyMoments | None]]
+
+
+def choose(job: Job, method: Method, n_public: int | None) -> Path:
+    """The path for a job; `auto` decides from N (where public), J and the basis alone."""
+    if method not in ("auto", "moments", "gradient"):
+        raise PrivacyError(f"unknown method {method!r}", next_step='use "auto", "moments" or "gradient"')
+    return shared_moments(job, n_public)
+
+
+def components_of(job: Job) -> int:
+    """J: what was asked, at most what the basis has."""
+    if job.basis is None:
+        raise PrivacyError("no basis", next_step="give a shared basis")
+    top = job.basis.n_components
+    wanted = top if job.n_components is None else int(job.n_components)
+    if not 1 <= wanted <= top:
+        raise PrivacyError(f"the basis has {top} components", next_step=f"use n_components between 1 and {top}")
+    return wanted
+
+
+def scaling_of(job: Job, radius: float) -> Scaling:
+    """Public scaling of a job's blocks."""
+    digest = job.bounds.digest if job.basis is None else f"{job.basis.digest}:{job.bounds.digest}"
+    count = 0 if job.confounds is None else job.confounds.shape[1]
+    return Scaling(radius, job.bounds.age_mid, job.bounds.age_half, count, digest)
+
+
+def shared_moments(job: Job, n_public: int | None) -> Path:
+    """One release of the moments of (1, c, scores, t, q) on a shared basis."""
+    size = components_of(job)
+    basis = job.basis
+    assert basis is not None
+    scaling = scaling_of(job, float(basis.radius[size - 1]))
+    gram = bool(job.options.get("gram", n_public is not None and n_public >= gram_from(size)))
+    layout = Layout(
+        width=size,
+        confounds=scaling.confounds,
+        gram=gram,
+        count=not job.exact_n,
+        tau=float(job.options.get("tau", 1.0)),
+    )
+
+    def run(job: Job) -> tuple[Weights, NoisyMoments]:
+        scores = basis.white_scores(job.features(), size)
+        moments = release(
+            layout, scaling, scores, job.ages(), job.conf(), mu=job.mu, reach=job.reach, exact_n=job.exact_n
+        )
+        axes = job.axes(basis.components[:size], basis.score_sd[:size])
+        return fit_moments(moments, axes), moments
+
+    public = {
+        "method": "moments",
+        "n_components": size,
+        "gram": gram,
+        "radius": scaling.radius,
+        "noise_sd": noise_table(layout, scaling, job.mu, job.reach),
+    }
+    return Path("moments", "gaussian: one release of clipped moments (integer grid)", public, (), run)
+
+
+def gram_from(size: int) -> int:
+    """N from which the noisy Gram is worth its budget: above it the public Gram's mismatch is the larger error."""
+    return math.ceil(600 * size**1.1)
