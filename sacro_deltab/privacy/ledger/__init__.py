@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .book import Ledger, open_ledger
+from .book import Ledger
 from .canonical import partition_key
+from .opening import open_ledger
 from .values import (
     CohortCheck,
     EarlierCell,

@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import insert, inspect, select
+from sqlalchemy import select
 
-from ... import __version__
 from ...errors import LedgerError
 from ..spend import BudgetLimits, Receipt, SpendRequest, Totals
-from . import people, schema, spending
-from .canonical import GENESIS, body_text, checked_digest, checked_text, partition_key, utc_text
+from . import people, releases, schema, spending
+from .canonical import checked_digest, checked_text, partition_key
 from .chain import (
     Account,
     Identity,
-    check_anchor,
     entry_of,
-    insert_entry,
     read_accounts,
     read_head,
-    read_identity,
-    sealed,
     shared_total,
-    state_digest,
     writing,
 )
-from .keys import KEY_VARIABLE, Anchor, LedgerKey, SignatureChecker, load_or_create_key
-from .store import Store, connect, parse_url
+from .keys import KEY_VARIABLE, Anchor, LedgerKey, load_or_create_key
+from .store import Store
 from .tally import checked_limits, remaining
-from .values import CohortCheck, Entry, Pin, VerifyReport
+from .values import CohortCheck, EarlierCells, Entry, Gap, Pin, Release, ReleaseCell, VerifyReport
 
 
 class Ledger:
@@ -220,6 +212,59 @@ class Ledger:
             opened = connection.execute(first).scalar()
         return opened is None or found[0] < opened
 
+    def record_release(
+        self,
+        partition: str,
+        output: str,
+        *,
+        kind: str,
+        cells: Iterable[ReleaseCell],
+        who: str,
+        sha256: str | None = None,
+        unit: str = "person",
+    ) -> Entry:
+        """Remember an output that leaves: its cells, their true N, their people (as registered) and published values.
+
+        Cells with `members` need the cohort registered with ids first; `n` must be the number of members.
+        """
+        return releases.record_release(
+            self, partition, output, kind=kind, cells=cells, who=who, sha256=sha256, unit=unit
+        )
+
+    def releases(self, partition: str | None = None, *, unit: str = "person") -> list[Release]:
+        """Outputs that left, in order. Counts in them stay inside."""
+        return releases.releases(self, partition, unit)
+
+    def gaps(
+        self, partition: str, cells: Iterable[ReleaseCell], *, unit: str = "person", before: int | None = None
+    ) -> list[Gap]:
+        """Each present cell against each earlier one on overlapping people (inside only).
+
+        Earlier cells of every partition count, except those declared disjoint; with `before`, only entries under that
+        number, so that a session can leave its own releases out. Where ids are missing, cells of the same cohort are
+        compared by N alone.
+        """
+        return releases.gaps(self, partition, cells, unit=unit, before=before)
+
+    def smallest_gap(
+        self, partition: str, cells: Iterable[ReleaseCell], *, unit: str = "person", before: int | None = None
+    ) -> int | None:
+        """Fact `linked_release.smallest_gap`: fewest people that the difference of two overlapping cells is about.
+
+        None when no earlier cell overlaps. Cells on exactly the same people differ by nobody and do not count.
+        """
+        found = self.gaps(partition, cells, unit=unit, before=before)
+        return min((g.gap for g in found if g.gap or not g.people_known), default=None)
+
+    def earlier_cells(
+        self, partition: str, person_ids: Iterable[object], *, unit: str = "person", before: int | None = None
+    ) -> EarlierCells:
+        """Earlier releases laid over the people of now, for the attacker's model (inside only).
+
+        `person_ids` in the order of the caller's rows, one per person; masks follow that order (see `EarlierCells`).
+        """
+        return releases.earlier_cells(self, partition, person_ids, unit=unit, before=before)
+
     # -- reading --------------------------------------------------------------------------------------------------
 
     def history(self, partition: str | None = None, *, unit: str = "person") -> list[Entry]:
@@ -256,6 +301,12 @@ class Ledger:
 
         return verify(self, tuple(expected_heads))
 
+    def export_csv(self) -> str:
+        """One CSV line per entry for governance; no counts of people, no fingerprints."""
+        from .export import export_csv
+
+        return export_csv(self)
+
     def _checked_head(self) -> Entry:
         with self.store.read() as connection:
             return read_head(connection, self.identity, self.where)
@@ -263,107 +314,3 @@ class Ledger:
     def anchor(self) -> tuple[int, str] | None:
         """(entry, digest) that the file beside the key remembers, or None without one."""
         return None if self._key_path is None else Anchor.beside(self._key_path, self.id).peek()
-
-
-def default_key_path(url: str | Path) -> Path | None:
-    """`$SACRO_DELTAB_LEDGER_KEY`, else `FILE.key` beside a SQLite ledger."""
-    named = os.environ.get(KEY_VARIABLE)
-    if named:
-        return Path(named)
-    _, file = parse_url(url)
-    return None if file is None else file.with_name(f"{file.name}.key")
-
-
-def open_ledger(
-    url: str | Path,
-    *,
-    create: bool = True,
-    key: str | Path | None = None,
-    pins: Iterable[Pin | Mapping[str, Any] | tuple[str, str]] = (),
-    read_only: bool = False,
-    who: str = "sacro_deltab",
-) -> Ledger:
-    """Open a ledger, making it when it is not there.
-
-    Parameters
-    ----------
-    url
-        A path or `sqlite:///FILE`, or `postgresql://USER@HOST/NAME`.
-    create
-        Make ledger (and key) when missing. With False a missing ledger is an error.
-    key
-        The private key file that the TRE holds. Default: `$SACRO_DELTAB_LEDGER_KEY`, else `FILE.key` beside a SQLite
-        file. A ledger counts only where its id and public key are pinned (`pins`), so a researcher's own key is worth
-        nothing.
-    pins
-        `(id, head_key)` pairs or mappings, from `Trust.ledgers` or the site profile.
-    read_only
-        Write nothing, not even an upgrade or an anchor.
-
-    Raises
-    ------
-    LedgerError
-        It cannot be reached, read or trusted, is on a network file system, is newer than this version, or was replaced
-        by an older copy.
-    """
-    path = Path(key) if key is not None else default_key_path(url)
-    store = connect(url, create=create, read_only=read_only)
-    if create and not read_only:
-        _initialise(store, path, who)
-    with store.read() as connection:
-        identity = read_identity(connection, store.where)
-        if identity.schema_version != schema.SCHEMA_VERSION:
-            raise LedgerError(
-                f"this ledger has schema version {identity.schema_version}; this program reads {schema.SCHEMA_VERSION}",
-                path=store.where,
-                next_step="Use a newer sacro-deltab.",
-            )
-        head = read_head(connection, identity, store.where)
-        read_accounts(connection, head, store.where)
-        usable = path is not None and path.is_file()
-        if usable and path is not None:
-            check_anchor(connection, Anchor.beside(path, identity.id).peek(), store.where)
-    return Ledger(store, identity, path if usable else None, Pin.all_of(pins))
-
-
-def _initialise(store: Store, key_path: Path | None, who: str) -> None:
-    """Make tables and first entry when the database holds none; a no-op otherwise."""
-    with store.read() as connection:
-        if inspect(connection).has_table(schema.meta.name):
-            return
-    if key_path is None:
-        raise LedgerError(
-            "a new ledger on a server needs a key",
-            path=store.where,
-            next_step=f"Name the file to keep it in with --key FILE or in {KEY_VARIABLE}.",
-        )
-    from datetime import UTC, datetime
-    from uuid import uuid4
-
-    key = load_or_create_key(key_path, create=True)
-    with store.write() as connection:
-        if not store.sqlite:
-            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7315029104)")  # one maker at a time
-        if inspect(connection).has_table(schema.meta.name):
-            return
-        schema.metadata.create_all(connection)
-        ledger_id = uuid4().hex
-        values = {"one": 1, "schema_version": schema.SCHEMA_VERSION, "id": ledger_id, "head_key": key.public}
-        connection.execute(insert(schema.meta).values(**values))
-        entry = Entry(
-            ledger=ledger_id,
-            seq=1,
-            kind="open",
-            at=utc_text(datetime.now(UTC)),
-            who=checked_text(who, "who"),
-            partition=None,
-            ref=None,
-            token=uuid4().hex,
-            body=body_text({"head_key": key.public, "versions": {"sacro_deltab": __version__}}),
-            state=state_digest({}),
-            prev=GENESIS,
-        )
-        insert_entry(connection, sealed(key, entry))
-
-
-__all__ = ["Ledger", "SignatureChecker", "default_key_path", "open_ledger"]

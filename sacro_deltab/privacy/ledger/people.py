@@ -88,7 +88,7 @@ def _check_in(writer: Writer, name: str, block: bytes | None, who: str) -> Cohor
         seen = set().union(*earlier.values())
         added, removed = len(people - seen), len(earlier[last] - people) if last else 0
         status = "new" if not earlier else "same" if digest == last else "changed"
-    declared = _declarations(writer.connection)
+    declared = declarations(writer.connection)
     overlaps = () if people is None else _overlaps(writer.connection, name, people, declared)
     twins = {f"{cohort_of(name)}/{u}" for u in ("person", "row")} - {name}
     links = {o.partition for o in overlaps if o.declared_disjoint_by is None} | (twins & writer.accounts.keys())
@@ -142,14 +142,18 @@ def _known_sets(connection: Connection, name: str) -> tuple[dict[str, set[bytes]
     """Sets registered for a partition by digest, and the digest of the last registration."""
     table = schema.cohorts
     rows = connection.execute(select(table).where(table.c.partition == name)).all()
-    entries = schema.entries
-    query = select(entries.c.body).where(entries.c.partition == name, entries.c.kind == "cohort")
-    last = None
-    for (body,) in connection.execute(query.order_by(entries.c.seq.desc())):
-        last = json.loads(body)["set"]
-        if last is not None:
-            break
-    return {row.digest: set(unpacked(row.people)) for row in rows}, last
+    return {row.digest: set(unpacked(row.people)) for row in rows}, last_set(connection, name)
+
+
+def last_set(connection: Connection, name: str) -> str | None:
+    """Digest of the people that were registered last for a partition; None when it never had ids."""
+    table = schema.entries
+    query = select(table.c.body).where(table.c.partition == name, table.c.kind == "cohort")
+    for (body,) in connection.execute(query.order_by(table.c.seq.desc())):
+        digest: str | None = json.loads(body)["set"]
+        if digest is not None:
+            return digest
+    return None
 
 
 def _overlaps(
@@ -167,7 +171,8 @@ def _overlaps(
     )
 
 
-def _declarations(connection: Connection) -> dict[frozenset[str], str]:
+def declarations(connection: Connection) -> dict[frozenset[str], str]:
+    """Pairs of cohorts that were declared disjoint, and by whom."""
     table = schema.entries
     query = select(table.c.body).where(table.c.kind == "disjoint").order_by(table.c.seq)
     bodies = [json.loads(body) for (body,) in connection.execute(query)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Index, Integer, LargeBinary, MetaData, Table, Text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 metadata = MetaData()
 
@@ -51,4 +51,16 @@ cohorts = Table(  # each distinct set of people that was registered for a partit
     Column("digest", Text, primary_key=True),  # SHA-256 of `people`
     Column("seq", Integer, nullable=False),  # the entry that registered it first
     Column("people", LargeBinary, nullable=False),  # sorted fingerprints, 16 bytes each
+)
+
+cells = Table(  # published numbers of people, for differencing; since version 2
+    "ledger_cells",
+    metadata,
+    Column("seq", Integer, primary_key=True, autoincrement=False),  # the release entry
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("key", Text, nullable=False),
+    Column("n", Integer, nullable=False),
+    Column("published", Text, nullable=False),  # canonical JSON
+    Column("people", Text),  # digest of the registered set that `mask` points into
+    Column("mask", LargeBinary),  # one bit per person of that set, first person highest; NULL without ids
 )

@@ -49,16 +49,18 @@ class Pin:
     head_key: str  # Ed25519 public key, 64 hex digits
 
     @classmethod
-    def of(cls, value: Pin | Mapping[str, Any] | tuple[str, str]) -> Pin:
-        """From a mapping with `id` and `head_key`, or a pair."""
+    def of(cls, value: Any) -> Pin:
+        """From a mapping or object with `id` and `head_key`, or a pair."""
         if isinstance(value, Pin):
             return value
         if isinstance(value, tuple):
             return cls(*value)
-        return cls(str(value["id"]), str(value["head_key"]))
+        if isinstance(value, Mapping):
+            return cls(str(value["id"]), str(value["head_key"]))
+        return cls(value.id, value.head_key)  # `trust.PinnedLedger`
 
     @classmethod
-    def all_of(cls, values: Iterable[Pin | Mapping[str, Any] | tuple[str, str]]) -> frozenset[Pin]:
+    def all_of(cls, values: Iterable[Any]) -> frozenset[Pin]:
         """Every pin of a list."""
         return frozenset(cls.of(value) for value in values)
 
@@ -183,6 +185,7 @@ class Gap:
     n_now: int
     n_then: int
     shared: int
+    people_known: bool = True  # False: no ids, so the smaller is taken to be part of the larger
 
     @property
     def gap(self) -> int:

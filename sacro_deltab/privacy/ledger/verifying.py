@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select
@@ -15,6 +16,8 @@ from .canonical import GENESIS, checked_digest, cohort_of
 from .chain import Account, entry_of, shared_total, state_digest
 from .keys import SignatureChecker
 from .people import unlinked
+from .releases import cells_digest
+from .store import row_dict
 from .tally import request_of
 from .values import Entry, Problem, VerifyReport
 
@@ -95,7 +98,8 @@ def verify(ledger: Ledger, expected_heads: tuple[str, ...] = ()) -> VerifyReport
     with ledger.store.read() as connection:
         replay, last, count, digests = _replayed(connection, ledger)
         stored = {row.partition: row.tally for row in connection.execute(select(schema.partitions))}
-    problems = replay.problems
+        extra = _people_problems(connection) + _cell_problems(connection)
+    problems = replay.problems + extra
     if stored != replay.texts:
         problems.append(Problem(None, "the stored totals are not those of the entries"))
     missing = [head for head in expected if head not in digests]
@@ -110,6 +114,39 @@ def verify(ledger: Ledger, expected_heads: tuple[str, ...] = ()) -> VerifyReport
     return VerifyReport(
         ledger.id, ledger.head_key, count, last, tuple(problems), tuple(notes), orphans, ledger.pinned
     )  # fmt: skip
+
+
+def _people_problems(connection: Connection) -> list[Problem]:
+    """Registered sets of people against the entries that name them."""
+    table, entries = schema.cohorts, schema.entries
+    rows = {(row.partition, row.digest): row for row in connection.execute(select(table))}
+    problems, named = [], set()
+    for entry in connection.execute(select(entries).where(entries.c.kind == "cohort").order_by(entries.c.seq)):
+        digest = json.loads(entry.body).get("set")
+        if digest is None:
+            continue
+        row = rows.get((entry.partition, digest))
+        named.add((entry.partition, digest))
+        if row is None or sha256(bytes(row.people)).hexdigest() != digest:
+            problems.append(Problem(entry.seq, "the fingerprints of its people were changed"))
+    if rows.keys() - named:
+        problems.append(Problem(None, "there are fingerprints of people that no entry registered"))
+    return problems
+
+
+def _cell_problems(connection: Connection) -> list[Problem]:
+    """Remembered cells against the release entries that vouch for them."""
+    table, entries = schema.cells, schema.entries
+    rows: dict[int, list[dict[str, object]]] = {}
+    for row in connection.execute(select(table).order_by(table.c.seq, table.c.number)):
+        rows.setdefault(row.seq, []).append(row_dict(row))
+    problems = []
+    for entry in connection.execute(select(entries).where(entries.c.kind == "release").order_by(entries.c.seq)):
+        if cells_digest(rows.pop(entry.seq, [])) != json.loads(entry.body).get("cells_sha256"):
+            problems.append(Problem(entry.seq, "its cells were changed"))
+    if rows:
+        problems.append(Problem(None, "there are cells that no entry released"))
+    return problems
 
 
 def _replayed(connection: Connection, ledger: Ledger) -> tuple[_Replay, str, int, dict[str, int]]:
