@@ -1,0 +1,118 @@
+"""`sacro-deltab check`: judge a session folder, single outputs, or anything that may be sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import InputError
+
+_HELP = """Judge what is asked to leave. Exit code: 0 meets the policy, 1 at least one file fails, 3 a person must review, 2 usage.
+
+Nothing in the files is believed or run: statuses, thresholds, digests and keys found in them are printed and re-derived.
+
+Examples:
+
+    sacro-deltab check outputs --profile profile.yaml --ledger budget.db
+
+    sacro-deltab check delta_mean.csv --facts attested.json
+
+    sacro-deltab check model.pkl deltab.txt --format json
+"""
+
+_PATHS = typer.Argument(help="Session folders, ACRO folders, archives or single files.", show_default=False)
+_RULES = typer.Option("--rules", help="Rule set: a name or a folder. Default: the packaged one.")
+_PROFILE = typer.Option("--profile", help="Site profile; may only make the rules stricter.")
+_FORMAT = typer.Option("--format", help="text, json or html.")
+_JSON = typer.Option("--json", help="Same as --format json.")
+_FACTS = typer.Option("--facts", help="Facts attested by the TRE about files that have no evidence (JSON).")
+_COHORT = typer.Option("--cohort", help="The cohort (CSV, one row a person): every fact is measured again.")
+_TRUST = typer.Option("--trust", help="Trust file: which ledgers and keys count.")
+_LEDGER = typer.Option("--ledger", help="The privacy ledger. Default: budget.db beside the folder, if one is pinned.")
+_WAIVERS = typer.Option("--waivers", help="Waivers to apply (file or folder). Default: those of the rule set.")
+_NO_WAIVERS = typer.Option("--no-waivers", help="Judge without any waiver.")
+_OUT = typer.Option("--out", help="Write the report to this file instead of standard output.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add `check` to the command line."""
+    app.command("check", help=_HELP)(check)
+
+
+def check(
+    paths: Annotated[list[Path], _PATHS],
+    rules: Annotated[str | None, _RULES] = None,
+    profile: Annotated[str | None, _PROFILE] = None,
+    format_: Annotated[str, _FORMAT] = "text",
+    json_: Annotated[bool, _JSON] = False,
+    facts: Annotated[Path | None, _FACTS] = None,
+    cohort: Annotated[Path | None, _COHORT] = None,
+    trust: Annotated[Path | None, _TRUST] = None,
+    ledger: Annotated[str | None, _LEDGER] = None,
+    waivers: Annotated[Path | None, _WAIVERS] = None,
+    no_waivers: Annotated[bool, _NO_WAIVERS] = False,
+    out: Annotated[Path | None, _OUT] = None,
+) -> None:
+    """Judge everything named and print one report."""
+    from ..screening import check_paths
+
+    if json_:
+        format_ = "json"
+    if format_ not in ("text", "json", "html"):
+        raise InputError("the format is text, json or html", place="--format")
+    if no_waivers and waivers is not None:
+        raise InputError("--waivers and --no-waivers exclude each other")
+    ruleset, used = _rules(rules, profile, waivers, no_waivers)
+    report = check_paths(
+        paths, ruleset=ruleset, facts_file=facts, cohort=cohort, trust=trust, ledger=ledger, waivers=used
+    )
+    _emit(_rendered(report, format_, out, paths), out)
+    raise typer.Exit(report.exit_code)
+
+
+def _rules(rules: str | None, profile: str | None, waivers: Path | None, no_waivers: bool) -> tuple[object, object]:
+    from ..rules import load_ruleset, load_waivers
+
+    ruleset = load_ruleset(rules, profile=profile)
+    if no_waivers:
+        return ruleset, ()
+    if waivers is not None:
+        return ruleset, load_waivers(waivers)
+    from ..resources import rules_dir
+
+    folder = (Path(rules) if rules and Path(rules).is_dir() else rules_dir(rules or "deltab-disclosure")) / "waivers"
+    return ruleset, load_waivers(folder) if folder.is_dir() else ()
+
+
+def _rendered(report: object, format_: str, out: Path | None, paths: list[Path]) -> str:
+    import json
+    import os
+    import sys
+
+    from ..screening.report import Report
+
+    assert isinstance(report, Report)
+    if format_ == "json":
+        return json.dumps(report.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    if format_ == "html":
+        try:
+            from ..report import render_page
+        except ImportError:
+            raise InputError("this installation has no evidence page", place="--format html") from None
+        return str(render_page(report.to_json(), paths[0]))
+    from ..screening.text import render
+
+    colour = out is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    return render(report, colour=colour)
+
+
+def _emit(text: str, out: Path | None) -> None:
+    if out is not None:
+        try:
+            out.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"the report cannot be written ({error.strerror})", path=out) from None
+        return
+    typer.echo(text, nl=False)

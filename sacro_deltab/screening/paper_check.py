@@ -1,0 +1,118 @@
+"""The certificate files of a folder: they leave too, so they may say only what follows from the rest of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..errors import SacroDeltabError
+from .folder import CERTIFICATES
+from .records import Record
+from .report import FileReport, Noted, note
+
+if TYPE_CHECKING:
+    from .session_folder import Session
+
+_STEP = "Run `sacro-deltab certify` or finalise the session again; never edit a certificate."
+
+
+def judge_certificate(session: Session, record: Record, report: FileReport) -> None:
+    """`certificate.json` and `certificate.dsse.json`."""
+    snapshot = session.files.get(report.file)
+    report.title = "Certificate" if report.file == "certificate.json" else "Signed certificate"
+    if snapshot is None:
+        return
+    from .session_folder import _record_texts
+
+    report.add(*_record_texts(record))
+    try:
+        if report.file == "certificate.json":
+            report.add(*_statement(session, snapshot.data))
+        else:
+            report.add(*_envelope(session, snapshot.data))
+    except SacroDeltabError as error:
+        report.add(note("certificate", "block", f"It is not a certificate: {error.what}.", next_step=_STEP))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        report.add(note("certificate", "block", f"It is not a certificate ({type(error).__name__}).", next_step=_STEP))
+
+
+def _statement(session: Session, data: bytes) -> Iterator[Noted]:
+    from ..certificate.canonical import canonical_json, read_canonical
+
+    statement = read_canonical(data, path="certificate.json", what="statement")
+    if set(statement) == {"placeholder"}:
+        yield note(
+            "certificate",
+            "review",
+            "The certificate is still a placeholder: the session was not finished.",
+            next_step=_STEP,
+            asks=("Is a certificate expected with this release?",),
+        )
+        if data != canonical_json({"placeholder": "the statement is written when the session is finalised"}):
+            yield note("certificate", "block", "The placeholder holds something else.", next_step=_STEP)
+        return
+    yield from _subjects(session, statement)
+    yield from _rebuilt(session, statement, data)
+
+
+def _subjects(session: Session, statement: Any) -> Iterator[Noted]:
+    named = {
+        str(s["name"]): str(s["digest"]["sha256"]) for s in statement["subject"] if "sha256" in s.get("digest", {})
+    }
+    for name, snapshot in session.files.items():
+        if name in CERTIFICATES:
+            continue
+        if name not in named:
+            yield note("certificate", "block", f"The certificate does not cover {name}.", next_step=_STEP)
+        elif named[name] != snapshot.sha256:
+            yield note("certificate", "block", f"{name} is not the file that the certificate covers.", next_step=_STEP)
+
+
+def _rebuilt(session: Session, statement: Any, data: bytes) -> Iterator[Noted]:
+    """The same statement made again from this folder: every byte must follow from it."""
+    from datetime import datetime
+
+    from ..certificate.canonical import canonical_json
+    from ..certificate.statement import build, make_context
+
+    predicate = statement["predicate"]
+    made = predicate.get("made") or predicate.get("time") or predicate.get("issued")
+    moment = datetime.fromisoformat(str(made).replace("Z", "+00:00")) if made else None
+    waivers = predicate.get("waivers") or ()
+    context = make_context(
+        session.context.ruleset,
+        predicate.get("certificate_id") or predicate.get("id"),
+        str(predicate.get("node", "local")),
+        list(waivers),
+        moment,
+    )
+    again, _ = build(session.root, None, session.evidence, context)
+    if canonical_json(again) != data:
+        parts = sorted(
+            k for k in set(again["predicate"]) | set(predicate) if again["predicate"].get(k) != predicate.get(k)
+        )
+        where = ", ".join(parts) or "its subjects"
+        yield note(
+            "certificate",
+            "review",
+            f"The certificate does not follow from this folder and rule set: {where}.",
+            next_step=_STEP,
+            asks=("Was the certificate made under another rule set or version?",),
+        )
+
+
+def _envelope(session: Session, data: bytes) -> Iterator[Noted]:
+    from ..certificate.envelope import parse_envelope
+    from ..certificate.seal import placeholder_envelope
+
+    if data == placeholder_envelope():
+        yield note("certificate", "label", "Nobody has signed the certificate yet.")
+        return
+    envelope = parse_envelope(data)
+    if envelope.to_bytes() != data:
+        yield note("certificate", "block", "The envelope holds more than payload and signatures.", next_step=_STEP)
+    from ..certificate.canonical import read_canonical
+
+    statement = read_canonical(envelope.payload, path="certificate.dsse.json", what="statement")
+    yield from _subjects(session, statement)
+    yield note("certificate", "label", "Signatures are checked by `sacro-deltab verify`, not here.")
