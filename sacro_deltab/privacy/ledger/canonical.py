@@ -68,6 +68,11 @@ def checked_digest(value: object, what: str = "a digest") -> str:
     return text
 
 
+def is_digest(value: object) -> bool:
+    """True for 64 lower-case hex digits."""
+    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+
+
 def partition_key(cohort: str, unit: str = "person") -> str:
     """Name of a partition in the ledger: `COHORT/UNIT`.
 

@@ -39,6 +39,7 @@ def open_ledger(
     key: str | Path | None = None,
     pins: Iterable[Any] = (),
     read_only: bool = False,
+    checked: bool = True,
     who: str = "sacro_deltab",
 ) -> Ledger:
     """Open a ledger, making it when it is not there.
@@ -57,6 +58,9 @@ def open_ledger(
         What counts: `Trust.ledgers`, the site profile's `ledgers`, or `(id, head_key)` pairs.
     read_only
         Write nothing, not even an upgrade or an anchor.
+    checked
+        Refuse at once a ledger whose newest entry, totals or anchor do not hold. False is for `verify`, which says
+        what exactly is wrong.
 
     Raises
     ------
@@ -71,12 +75,12 @@ def open_ledger(
     bring_up_to_date(store)
     with store.read() as connection:
         identity = read_identity(connection, store.where)
-        head = read_head(connection, identity, store.where)
-        read_accounts(connection, head, store.where)
-        usable = path is not None and path.is_file()
-        if usable and path is not None:
-            check_anchor(connection, Anchor.beside(path, identity.id).peek(), store.where)
-    return Ledger(store, identity, path if usable else None, Pin.all_of(pins))
+        key_path = path if path is not None and path.is_file() else None
+        if checked:
+            read_accounts(connection, read_head(connection, identity, store.where), store.where)
+            anchor = None if key_path is None else Anchor.beside(key_path, identity.id).peek()
+            check_anchor(connection, anchor, store.where)
+    return Ledger(store, identity, key_path, Pin.all_of(pins))
 
 
 def _initialise(store: Store, key_path: Path | None, who: str) -> None:
@@ -113,4 +117,8 @@ def _initialise(store: Store, key_path: Path | None, who: str) -> None:
             state=state_digest({}),
             prev=GENESIS,
         )
-        insert_entry(connection, sealed(key, entry))
+        entry = sealed(key, entry)
+        insert_entry(connection, entry)
+    anchor = Anchor.beside(key.path, ledger_id)
+    with anchor.held() as handle:
+        anchor.write(handle, entry.seq, entry.digest)

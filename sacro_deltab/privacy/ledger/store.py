@@ -208,7 +208,7 @@ def _sqlite_engine(file: Path, read_only: bool) -> Engine:
             cursor = connection.cursor()
             cursor.execute("PRAGMA trusted_schema=OFF")  # the file's own views and triggers run nothing
             if read_only:
-                return connection
+                return _readable(connection, file)
             _write_ahead(cursor, file)
             cursor.execute("PRAGMA synchronous=FULL")
         except BaseException:
@@ -224,6 +224,23 @@ def _sqlite_engine(file: Path, read_only: bool) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
     return engine
+
+
+def _readable(connection: sqlite3.Connection, file: Path) -> sqlite3.Connection:
+    """The connection, or where the folder cannot be written either, one that takes the file as frozen.
+
+    A write-ahead log needs a shared file beside the ledger even for reading. Without an unfinished log there is nothing
+    in it to miss.
+    """
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+    except sqlite3.OperationalError as error:
+        log = file.with_name(f"{file.name}-wal")
+        if "unable to open" not in str(error) or (log.exists() and log.stat().st_size):
+            raise
+        connection.close()
+        return sqlite3.connect(f"file:{quote(str(file))}?mode=ro&immutable=1", uri=True, isolation_level=None)
+    return connection
 
 
 def _write_ahead(cursor: sqlite3.Cursor, file: Path) -> None:

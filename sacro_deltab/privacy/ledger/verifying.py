@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,7 +13,7 @@ from sqlalchemy import Connection, select
 
 from ...errors import InputError
 from . import schema
-from .canonical import GENESIS, checked_digest, cohort_of
+from .canonical import GENESIS, checked_digest, cohort_of, is_digest
 from .chain import Account, entry_of, shared_total, state_digest
 from .keys import SignatureChecker
 from .people import unlinked
@@ -187,4 +188,30 @@ def _entries(connection: Connection, ledger_id: str) -> Iterable[Entry]:
         yield entry_of(row, ledger_id)
 
 
-__all__ = ["verify"]
+def heads_in(document: object, ledger_id: str) -> list[str]:
+    """Head digests that a certificate, its signed envelope or a session's evidence names for one ledger.
+
+    Looks for objects that hold the ledger's id under `id`, `ledger_id` or `ledger`, and takes every 64-digit text in
+    them whose name starts with `head` (except `head_key`). An envelope's payload is opened.
+    """
+    found: list[str] = []
+    todo: list[object] = [document]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, list):
+            todo.extend(item)
+        elif isinstance(item, dict):
+            todo.extend(item.values())
+            payload = item.get("payload")
+            if isinstance(payload, str) and "payloadType" in item:
+                todo.append(_payload(payload))
+            if ledger_id in (item.get("id"), item.get("ledger_id"), item.get("ledger")):
+                found += [v for k, v in item.items() if k.startswith("head") and k != "head_key" and is_digest(v)]
+    return list(dict.fromkeys(found))
+
+
+def _payload(text: str) -> object:
+    try:
+        return json.loads(base64.b64decode(text, validate=True))
+    except ValueError:
+        return None

@@ -1,0 +1,309 @@
+"""`sacro-deltab ledger …`: the privacy budget, its history and whether anybody has changed it."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InputError, LedgerError, UnreadableError
+
+if TYPE_CHECKING:
+    from ..privacy.ledger import Ledger
+
+_OPEN_HELP = """Make a ledger and its key, or open one (an older one is upgraded after a copy).
+
+A ledger counts only where the TRE's trust file or site profile pins its id and head key: --trust FILE does the first,
+and the two lines that a site profile needs are printed.
+
+Example: sacro-deltab ledger open --ledger budget.db --key /secure/ledger.key --trust trust.json
+"""
+_SHOW_HELP = """What each cohort has spent, and what is left of the limits last applied.
+
+Example: sacro-deltab ledger show --ledger budget.db --plot budget.png
+"""
+_HISTORY_HELP = """Every entry in order; spends that nothing answers (a crashed run) are marked ORPHAN.
+
+Example: sacro-deltab ledger history --ledger budget.db --cohort dpuk-site-a
+"""
+_VERIFY_HELP = """Read the whole chain again. Exit code: 0 sound, 1 changed, 2 unreadable.
+
+--certificate FILE (certificate.json or certificate.dsse.json, repeatable) also asks for the head that it names: a
+ledger put back from an older copy does not have it.
+
+Example: sacro-deltab ledger verify --ledger budget.db --certificate outputs/certificate.json
+"""
+_EXPORT_HELP = """All entries as CSV for governance; no counts of people and no fingerprints.
+
+Example: sacro-deltab ledger export --ledger budget.db --out budget.csv
+"""
+_DISJOINT_HELP = """A named person states that two cohorts share nobody, so that each has a budget of its own.
+
+Example: sacro-deltab ledger disjoint site-a site-b --by "Dr A. Example" --reason "each numbers its people from 1"
+"""
+_BOUNDS_HELP = """Register public bounds (any file) before the data are opened; its SHA-256 is written down.
+
+Example: sacro-deltab ledger bounds bounds.json --ledger budget.db
+"""
+
+_Url = Annotated[str, typer.Option("--ledger", help="File, sqlite:///FILE or postgresql://USER@HOST/NAME.")]
+_Key = Annotated[Path | None, typer.Option("--key", help="The TRE's private key. Default: FILE.key beside the ledger.")]
+_Trust = Annotated[Path | None, typer.Option("--trust", help="Trust file that says whether the ledger counts.")]
+_Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+_Who = Annotated[str | None, typer.Option("--who", help="Name for the entry. Default: the account's name.")]
+_DEFAULT = "budget.db"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the `ledger` group."""
+    group = typer.Typer(no_args_is_help=True, help="The privacy budget: open, show, history, verify, export.")
+    group.command("open", help=_OPEN_HELP)(_open)
+    group.command("show", help=_SHOW_HELP)(_show)
+    group.command("history", help=_HISTORY_HELP)(_history)
+    group.command("verify", help=_VERIFY_HELP)(_verify)
+    group.command("export", help=_EXPORT_HELP)(_export)
+    group.command("disjoint", help=_DISJOINT_HELP)(_disjoint)
+    group.command("bounds", help=_BOUNDS_HELP)(_bounds)
+    app.add_typer(group, name="ledger")
+
+
+def _say(data: dict[str, Any]) -> None:
+    typer.echo(json.dumps(data, ensure_ascii=False, allow_nan=False))
+
+
+def _account(who: str | None) -> str:
+    try:
+        return who or getpass.getuser()
+    except (OSError, KeyError):  # an account without a name
+        return f"uid {os.getuid()}"
+
+
+def _pins(trust: Path | None) -> Any:
+    if trust is None:
+        return ()
+    from ..trust import load_trust
+
+    return load_trust(trust).ledgers
+
+
+def _reader(url: str, trust: Path | None, *, checked: bool = True) -> Ledger:
+    """An existing ledger, upgraded when it can be written and is older."""
+    from ..privacy.ledger import open_ledger
+    from ..privacy.ledger.store import parse_url
+
+    file = parse_url(url)[1]
+    frozen = not checked or (file is not None and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)))
+    return open_ledger(url, create=False, read_only=frozen, pins=_pins(trust), checked=checked)
+
+
+def _open(
+    ledger: _Url = _DEFAULT, key: _Key = None, trust: _Trust = None, who: _Who = None, as_json: _Json = False
+) -> None:
+    from ..privacy.ledger import open_ledger
+    from ..trust import pin_ledger
+
+    book = open_ledger(ledger, key=key, who=_account(who))
+    key_path = str(book.signing_key().path)
+    if trust is not None:
+        pin_ledger(trust, book.id, book.head_key)
+    pin = book.pin().to_json()
+    if as_json:
+        _say({"schema": "sacro_deltab/ledger-open/1", **pin, "ledger": book.where, "key": key_path, "head": book.head})
+        return
+    typer.echo(f"ledger    {book.where}")
+    typer.echo(f"key       {key_path} (keep it where researchers cannot read or write, and back it up)")
+    if trust is not None:
+        typer.echo(f"pinned in {trust}")
+    typer.echo("A site profile pins it with:")
+    typer.echo(f'  ledgers:\n    - {{id: "{pin["id"]}", head_key: "{pin["head_key"]}"}}')
+
+
+def _show(
+    ledger: _Url = _DEFAULT,
+    trust: _Trust = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Also draw the budget over time (PNG).")] = None,
+    as_json: _Json = False,
+) -> None:
+    from ..privacy.ledger.showing import show_json
+
+    book = _reader(ledger, trust)
+    data = show_json(book)
+    if plot is not None:
+        from ..privacy.ledger.picture import budget_png
+
+        _write(plot, budget_png(book))
+        data["plot"] = str(plot)
+    if as_json:
+        _say(data)
+        return
+    typer.echo(f"ledger {book.where} ({data['ledger']}), {data['entries']} entries, head {data['head']}")
+    typer.echo(f"{'pinned' if book.pinned else 'not pinned'} {'' if trust is None else f'in {trust}'}".rstrip())
+    for line in data["partitions"]:
+        typer.echo(_partition_line(line))
+    if data["orphans"]:
+        numbers = ", ".join(str(number) for number in data["orphans"][:20])
+        typer.echo(f"spends that nothing answers: {numbers}{' …' if len(data['orphans']) > 20 else ''}")
+    if not data["partitions"]:
+        typer.echo("nothing was spent yet")
+
+
+def _partition_line(line: dict[str, Any]) -> str:
+    counted, limits = line["counted"], line["limits"]
+    of = "" if limits is None else f" of {limits['epsilon_total']:g}"
+    of_delta = "" if limits is None else f" of {limits['delta_total']:g}"
+    exact = counted["epsilon_exact"]
+    text = f"{line['partition']}: ε {counted['epsilon_sum']:g}{of}, δ {counted['delta_sum']:g}{of_delta} (plain sum)"
+    if exact is not None and counted["releases"]:
+        text += f", exact composition ε {exact:.4g} at δ {limits['delta_per_release']:g}"
+    text += f"; {counted['releases']} releases, {counted['model_exports']} of them models"
+    return text + (
+        f"; counted together with {', '.join(line['shares_people_with'])}" if line["shares_people_with"] else ""
+    )
+
+
+def _history(
+    ledger: _Url = _DEFAULT,
+    cohort: Annotated[str | None, typer.Option("--cohort", help="Only entries of this cohort.")] = None,
+    unit: Annotated[str, typer.Option("--unit", help="Privacy unit: person or row.")] = "person",
+    trust: _Trust = None,
+    as_json: _Json = False,
+) -> None:
+    from ..privacy.ledger.export import entries_json
+    from ..privacy.ledger.showing import history_line
+
+    book = _reader(ledger, trust)
+    entries = book.history(cohort, unit=unit)
+    orphans = {entry.seq for entry in book.orphans()}
+    if as_json:
+        listed = [e.seq for e in entries if e.seq in orphans]
+        _say(
+            {
+                "schema": "sacro_deltab/ledger-history/1",
+                "ledger": book.id,
+                "entries": entries_json(entries),
+                "orphans": listed,
+            }
+        )
+        return
+    for entry in entries:
+        typer.echo(history_line(entry, orphan=entry.seq in orphans))
+
+
+def _verify(
+    ledger: _Url = _DEFAULT,
+    key: _Key = None,
+    trust: _Trust = None,
+    certificate: Annotated[
+        list[Path] | None, typer.Option("--certificate", help="A certificate whose head must be here.")
+    ] = None,
+    head: Annotated[list[str] | None, typer.Option("--head", help="A head digest that must be here.")] = None,
+    as_json: _Json = False,
+) -> None:
+    from ..privacy.ledger import open_ledger
+
+    book = open_ledger(ledger, create=False, read_only=True, key=key, pins=_pins(trust), checked=False)
+    heads = list(head or [])
+    for path in certificate or []:
+        heads += _heads(path, book.id)
+    report = book.verify(heads)
+    if as_json:
+        _say(report.to_json())
+    else:
+        for problem in report.problems:
+            typer.echo(f"CHANGED  {problem}")
+        for note in report.notes:
+            typer.echo(f"note     {note}")
+        word = "sound" if report.ok else "changed"
+        pinned = "pinned" if report.pinned else "not pinned" if trust else "no trust file given"
+        typer.echo(
+            f"{word}: {report.entries} entries, {len(report.orphans)} unanswered spends, head {report.head} ({pinned})"
+        )
+    raise typer.Exit(0 if report.ok else 1)
+
+
+def _heads(path: Path, ledger_id: str) -> list[str]:
+    from ..privacy.ledger.verifying import heads_in
+
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UnreadableError(f"the certificate cannot be read ({error.strerror})", path=path) from error
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError("the certificate is no JSON", path=path) from error
+    heads = heads_in(document, ledger_id)
+    if not heads:
+        raise InputError(
+            "this certificate names no head of this ledger", path=path, next_step="Check which ledger it is of."
+        )
+    return heads
+
+
+def _export(
+    ledger: _Url = _DEFAULT,
+    out: Annotated[Path | None, typer.Option("--out", help="File to write. Default: stdout.")] = None,
+    trust: _Trust = None,
+    as_json: _Json = False,
+) -> None:
+    from ..privacy.ledger.export import summary
+
+    book = _reader(ledger, trust)
+    if as_json:
+        text = json.dumps({"ledger": book.id, "rows": [summary(e) for e in book.history()]}, ensure_ascii=False) + "\n"
+    else:
+        text = book.export_csv()
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        _write(out, text.encode("utf-8"))
+        typer.echo(f"wrote {out}", err=True)
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise InputError(f"cannot write ({error.strerror})", path=path) from error
+
+
+def _disjoint(
+    one: Annotated[str, typer.Argument(help="A cohort id.")],
+    other: Annotated[str, typer.Argument(help="Another cohort id.")],
+    by: Annotated[str, typer.Option("--by", help="Name of the person who states it.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why they share nobody.")],
+    ledger: _Url = _DEFAULT,
+    key: _Key = None,
+    as_json: _Json = False,
+) -> None:
+    from ..privacy.ledger import open_ledger
+
+    entry = open_ledger(ledger, create=False, key=key).declare_disjoint(one, other, by=by, reason=reason)
+    if as_json:
+        _say(entry.to_json())
+    else:
+        typer.echo(f"entry {entry.seq}: {one} and {other} declared disjoint by {by}")
+
+
+def _bounds(
+    file: Annotated[Path, typer.Argument(help="The file that holds the public bounds.")],
+    ledger: _Url = _DEFAULT,
+    key: _Key = None,
+    who: _Who = None,
+    as_json: _Json = False,
+) -> None:
+    import hashlib
+
+    from ..privacy.ledger import open_ledger
+
+    try:
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError as error:
+        raise LedgerError(f"the bounds file cannot be read ({error.strerror})", path=file) from error
+    entry = open_ledger(ledger, create=False, key=key).register_bounds(digest, _account(who))
+    if as_json:
+        _say(entry.to_json())
+    else:
+        typer.echo(f"entry {entry.seq}: bounds sha256:{digest} registered")
