@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..model.weights import Weights
 from .blocks import Array
+from .bounds import PublicBounds
 from .moments import NoisyMoments
 
 _VAR_FLOOR = 0.02  # of t in [−1, 1]: a cohort of ages within ±14 % of the public range
@@ -174,6 +174,47 @@ def finish(
     )
 
 
-def identity_axes(names: Sequence[str], centre: Array, scale: Array, components: Array, score_sd: Array) -> Axes:
-    """Axes without confounds."""
-    return Axes(tuple(names), centre, scale, components, score_sd)
+def finish_weights(
+    axes: Axes,
+    bounds: PublicBounds,
+    age: AgeMoments,
+    b: Array,
+    linear: float,
+    square: float,
+    *,
+    offset: float,
+    by_conf: Array,
+    conf_mean: Array,
+) -> Weights:
+    """Weights from b (t per white score) and the two slopes of its residual on age, which fix everything else.
+
+    b2 = b1·gamma − 1 leaves gamma free across b1; with white scores its least-squares completion is along b1, and the
+    same holds for the curve, the confound slopes and the offset (as a mean score).
+    """
+    half, sd = bounds.age_half, axes.score_sd
+    length = float(b @ b)
+    along = b / length if length > 0 else np.zeros_like(b)
+    b1 = b * half / sd
+    gamma = (1 + linear) * along / half * sd
+    curve = square * along / half**2 * sd
+    b2 = float(b1 @ gamma) - 1
+    middle = -(offset + float(conf_mean @ by_conf)) * along * sd
+    return Weights(
+        feature_names=axes.feature_names,
+        x_mean=axes.centre,
+        x_std=axes.scale,
+        components=axes.components,
+        b1=b1,
+        y_mean=bounds.age_mid + half * age.mean,
+        b2=np.array([b2]),
+        b2sq=np.array([b2, float(b1 @ curve)]),
+        gamma=gamma[None, :],
+        gammasq=np.stack([gamma, curve]),
+        ysq_mean=half**2 * age.var,
+        ysq_slope=half * age.slope,
+        score_mean=middle,
+        conf_names=axes.conf_names,
+        conf_beta=None if by_conf.size == 0 else np.outer(by_conf, along * sd) @ axes.components,
+        conf_centre=axes.conf_centre,
+        conf_scale=axes.conf_scale,
+    )

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from .training import Job, Method
 
 
+# From this public N both paths are equally good, and the moments can be summed over nodes.
+POOLABLE_FROM = 20_000
+
+
 @dataclass(frozen=True)
 class Path:
     """One way to train: name, what it says of itself, and the function that draws the noise."""
@@ -32,7 +36,39 @@ def choose(job: Job, method: Method, n_public: int | None) -> Path:
     """The path for a job; `auto` decides from N (where public), J and the basis alone."""
     if method not in ("auto", "moments", "gradient"):
         raise PrivacyError(f"unknown method {method!r}", next_step='use "auto", "moments" or "gradient"')
-    return shared_moments(job, n_public)
+    if method == "auto":
+        method = "moments" if n_public is not None and n_public >= POOLABLE_FROM else "gradient"
+    return shared_moments(job, n_public) if method == "moments" else shared_gradient(job)
+
+
+def shared_gradient(job: Job) -> Path:
+    """DP gradient descent on a shared basis; one Gaussian account."""
+    from .gradient import descend, plan_schedule
+
+    size, basis = components_of(job), job.basis
+    assert basis is not None
+    half = job.bounds.age_half
+    count = 0 if job.confounds is None else job.confounds.shape[1]
+    schedule = plan_schedule(
+        size,
+        age_sd=min(basis.age_sd / half, 1.0),
+        residual_sd=min(float(basis.residual_sd[size - 1]) / half, 1.0),
+        conf=count,
+        count=not job.exact_n,
+        **{k: v for k, v in job.options.items() if k in ("rounds", "clip", "decay", "first", "last")},
+    )
+
+    def run(job: Job) -> tuple[Weights, None]:
+        scores = basis.white_scores(job.features(), size)
+        return descend(job, schedule, scores, basis.components[:size], basis.score_sd[:size])[0], None
+
+    public = {
+        "method": "gradient",
+        "n_components": size,
+        "rounds": len(schedule.rounds),
+        "noise_sd": schedule.noise_sd(size, count, job.mu, job.reach),
+    }
+    return Path("gradient", "gaussian", public, (), run)
 
 
 def components_of(job: Job) -> int:
@@ -83,9 +119,9 @@ def shared_moments(job: Job, n_public: int | None) -> Path:
         "radius": scaling.radius,
         "noise_sd": noise_table(layout, scaling, job.mu, job.reach),
     }
-    return Path("moments", "gaussian: one release of clipped moments (integer grid)", public, (), run)
+    return Path("moments", "gaussian", public, (), run)
 
 
 def gram_from(size: int) -> int:
     """N from which the noisy Gram is worth its budget: above it the public Gram's mismatch is the larger error."""
-    return math.ceil(600 * size**1.1)
+    return math.ceil(600 * float(size) ** 1.1)

@@ -1,0 +1,185 @@
+"""The gradient path: DP gradient descent on b1 with clipped residuals, then a few scalars for the other parameters.
+
+On scores that are white in public people the Hessian of least squares is close to the identity, so a handful of full
+steps converge; what matters is the clip. A person's gradient is residual × scores, and as the fit improves residuals
+shrink: the clip follows a public schedule from the SD of public ages down to the public residual SD, and the noise with
+it. Every sum is an integer Gaussian release; together they are one Gaussian account of μ (adaptive composition).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import PrivacyError
+from ..model.weights import Weights
+from . import sampler
+from .blocks import GRID_BITS, Array, clip_rows, norm_bound, quantise
+from .fit import AgeMoments, age_moments, finish_weights, psd
+from .mechanisms import integer_sigma
+
+if TYPE_CHECKING:
+    from .training import Job
+
+_UNIT = 2.0**-GRID_BITS
+
+
+@dataclass
+class Purse:
+    """Hands out noisy sums until the account is empty. Shares of μ² are public and add up to at most one."""
+
+    mu: float
+    reach: int
+    left: float = 1.0
+    sd: dict[str, float] = field(default_factory=dict)
+
+    def sum(self, name: str, rows: Array, radius: float, share: float) -> Array:
+        """Noisy sum over people of rows clipped to norm `radius` (n × d)."""
+        if share <= 0 or share > self.left + 1e-9:
+            raise PrivacyError("the shares of this release exceed its budget", next_step="lower the shares")
+        self.left -= share
+        ints = quantise(clip_rows(rows, radius))
+        sigma = integer_sigma(self.reach * norm_bound(rows.shape[1]), self.mu * math.sqrt(share))
+        noise = sampler.discrete_gaussian(sigma, rows.shape[1])
+        self.sd[name] = sigma * _UNIT * radius
+        return np.asarray((ints.sum(axis=0) + noise).astype(np.float64) * _UNIT * radius)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Public plan of a descent: clip radius, share of μ² and step of each round; shares of the scalars.
+
+    All radii in t units (half the age range is 1); `residual` is the clip of the final residual.
+    """
+
+    radii: tuple[float, ...]
+    rounds: tuple[float, ...]
+    steps: tuple[float, ...]
+    scalars: Mapping[str, float]
+    residual: float
+
+    def noise_sd(self, width: int, conf: int, mu: float, reach: int) -> dict[str, float]:
+        """Noise SD of every sum, known beforehand."""
+
+        def one(size: int, radius: float, share: float) -> float:
+            return integer_sigma(reach * norm_bound(size), mu * math.sqrt(share)) * _UNIT * radius
+
+        reach_of = self.scalar_radii(conf)
+        table = {name: one(conf_width(name, conf), reach_of[name], share) for name, share in self.scalars.items()}
+        for k, (radius, share) in enumerate(zip(self.radii, self.rounds, strict=True), start=1):
+            table[f"step_{k}"] = one(width + conf + 1, radius, share)
+        return table
+
+    def scalar_radii(self, conf: int) -> dict[str, float]:
+        """Norm bound of each scalar sum."""
+        root = math.sqrt(max(conf, 1))
+        return {
+            "n": 1.0, "t": 1.0, "q": 1.0, "tq": 1.0, "qq": 1.0, "d": self.residual, "dt": self.residual,
+            "dq": self.residual, "c": root, "cc": float(max(conf, 1)), "cp": root,
+        }  # fmt: skip
+
+
+def conf_width(name: str, conf: int) -> int:
+    """Number of entries of a scalar block."""
+    return {"c": conf, "cp": conf, "cc": conf * (conf + 1) // 2}.get(name, 1)
+
+
+def plan_schedule(
+    width: int,
+    *,
+    age_sd: float,
+    residual_sd: float,
+    conf: int = 0,
+    count: bool = False,
+    rounds: int = 10,
+    clip: float = 0.65,
+    decay: float = 0.5,
+    first: float = 1.0,
+    last: float = 0.6,
+) -> Schedule:
+    """Schedule from public quantities (`age_sd`, `residual_sd` in t units). Constants measured in simulation."""
+    scalars = {"t": 0.02, "q": 0.03, "tq": 0.01, "qq": 0.01, "d": 0.02, "dt": 0.05, "dq": 0.03}
+    if count:
+        scalars["n"] = 0.01
+    if conf:
+        scalars |= {"c": 0.02, "cc": 0.03, "cp": 0.05}
+    length = math.sqrt(width + conf)
+    sizes = [max(1.2 * residual_sd, age_sd * decay**k) * clip * length for k in range(rounds)]
+    weights = [math.sqrt(size) for size in sizes]
+    free = 1.0 - sum(scalars.values())
+    shares = [free * weight / sum(weights) for weight in weights]
+    steps = [first * (last / first) ** (k / max(rounds - 1, 1)) for k in range(rounds)]
+    return Schedule(tuple(sizes), tuple(shares), tuple(steps), scalars, 2 * residual_sd)
+
+
+def descend(job: Job, schedule: Schedule, scores: Array, components: Array, score_sd: Array) -> tuple[Weights, Purse]:
+    """Run the descent on white scores and derive all parameters; only products with residuals are clipped."""
+    t, c = job.ages(), job.conf()
+    conf = np.zeros((t.size, 0)) if c is None else c
+    purse = Purse(job.mu, job.reach)
+    radii = schedule.scalar_radii(conf.shape[1])
+
+    def scalar(name: str, rows: Array) -> Array:
+        return purse.sum(name, rows.reshape(t.size, -1), radii[name], schedule.scalars[name])
+
+    n = float(t.size) if job.exact_n else max(1.0, float(scalar("n", np.ones(t.size))[0]))
+    q = 2 * t * t - 1
+    sums = {name: float(scalar(name, v)[0]) for name, v in (("t", t), ("q", q), ("tq", t * q), ("qq", q * q))}
+    age = age_moments(n, sums["t"], sums["q"], sums["tq"], sums["qq"])
+    target = t - age.mean
+    rows = np.column_stack([scores, conf, np.ones(t.size)])
+    b = np.zeros(rows.shape[1])
+    for k, (radius, share, step) in enumerate(zip(schedule.radii, schedule.rounds, schedule.steps, strict=True), 1):
+        gap = target - rows @ b
+        b = b + step / n * purse.sum(f"step_{k}", gap[:, None] * rows, radius, share)
+    width = scores.shape[1]
+    b1, intercept = b[:width], float(b[-1])
+    fitted = scores @ b1 + intercept
+    by_conf, conf_mean = np.zeros(conf.shape[1]), np.zeros(conf.shape[1])
+    if conf.shape[1]:
+        by_conf, conf_mean = _confound_slope(scalar, conf, fitted, n)
+        fitted = fitted - (conf - conf_mean) @ by_conf
+    gap = np.clip(fitted - target, -schedule.residual, schedule.residual)
+    d, dt, dq = (float(scalar(name, gap * v)[0]) for name, v in (("d", np.ones(t.size)), ("dt", t), ("dq", q)))
+    shift = d / n
+    linear, square = _residual_slopes(age, n, shift, dt, dq, sums["q"], purse.sd)
+    weights = finish_weights(
+        job.axes(components, score_sd),
+        job.bounds,
+        age,
+        b1,
+        linear,
+        square,
+        offset=intercept - shift,
+        by_conf=by_conf,
+        conf_mean=conf_mean,
+    )
+    return weights, purse
+
+
+def _confound_slope(scalar: Callable[[str, Array], Array], conf: Array, fitted: Array, n: float) -> tuple[Array, Array]:
+    """Slope of the fitted age on confounds, with an intercept: what deconfounding the features takes out of it."""
+    upper = np.triu_indices(conf.shape[1])
+    mean = np.clip(scalar("c", conf) / n, -1, 1)
+    packed = conf[:, upper[0]] * conf[:, upper[1]] * np.where(upper[0] == upper[1], 1.0, math.sqrt(2))
+    entries = scalar("cc", packed) / n / np.where(upper[0] == upper[1], 1.0, math.sqrt(2))
+    second = np.zeros((conf.shape[1], conf.shape[1]))
+    second[upper] = entries
+    second = second + np.triu(second, 1).T
+    cross = scalar("cp", conf * np.clip(fitted, -1, 1)[:, None]) / n
+    return np.asarray(np.linalg.solve(psd(second - np.outer(mean, mean), 1e-2), cross)), mean
+
+
+def _residual_slopes(
+    age: AgeMoments, n: float, shift: float, dt: float, dq: float, q: float, sd: Mapping[str, float]
+) -> tuple[float, float]:
+    """b2 (per t) and the slope on the orthogonal square, the second shrunk as far as its noise explains it."""
+    linear = (dt / n - shift * age.mean) / age.var
+    cross = (dq / n - shift * float(np.clip(q / n, -1, 1))) / 2 - (2 * age.mean + age.slope) * linear * age.var
+    square = cross / age.square_var
+    noise = (sd["dq"] / n / 2 / age.square_var) ** 2
+    return linear, square * max(0.0, 1 - noise / max(square * square, 1e-300))
