@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from ..errors import CertificateError, UnreadableError
 
+MAX_DATA_BYTES = 512 * 1024 * 1024  # evidence and outputs of the largest sessions
 MAX_BYTES = 16 * 1024 * 1024  # OpenSAFELY's airlock stops at 16 MB too; a record is a few hundred kB at most
 
 
@@ -31,7 +32,7 @@ def canonical_json(value: Any) -> bytes:
     return (text + "\n").encode("utf-8")
 
 
-def read_json(data: bytes, *, path: object, what: str) -> Any:
+def read_json(data: bytes, *, path: object, what: str, limit: int = MAX_BYTES) -> Any:
     """Parse JSON bytes strictly: UTF-8, no duplicate key, no NaN, a size limit.
 
     Raises
@@ -39,8 +40,8 @@ def read_json(data: bytes, *, path: object, what: str) -> Any:
     UnreadableError
         With the place of the first problem.
     """
-    if len(data) > MAX_BYTES:
-        raise UnreadableError(f"the {what} is larger than {MAX_BYTES} bytes.", path=path)
+    if len(data) > limit:
+        raise UnreadableError(f"the {what} is larger than {limit} bytes.", path=path)
 
     def no_constant(name: str) -> NoReturn:
         raise ValueError(f"{name} is not JSON")

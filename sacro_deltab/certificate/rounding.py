@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import SacroDeltabError
-from .canonical import read_json
+from .canonical import MAX_DATA_BYTES, read_json
 from .findings import PreparedOutput
 from .layout import Inventory, read_bytes
 from .policy import Policy
@@ -88,7 +88,7 @@ def _documents(inventory: Inventory, output: PreparedOutput) -> Iterable[tuple[s
         if path is None or not name.endswith(".json"):
             continue
         try:
-            value = read_json(read_bytes(path), path=name, what="output")
+            value = read_json(read_bytes(path), path=name, what="output", limit=MAX_DATA_BYTES)
         except SacroDeltabError:
             continue
         if isinstance(value, Mapping) and value.get("schema") == "sacro_deltab/output/1":

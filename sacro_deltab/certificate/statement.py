@@ -19,7 +19,7 @@ from typing import Any
 
 from .. import __version__
 from ..errors import CertificateError, UnreadableError
-from .canonical import canonical_json, read_json
+from .canonical import MAX_DATA_BYTES, canonical_json, read_json
 from .findings import PreparedOutput, prepare_outputs, worst
 from .inside import ALGORITHM, inside_digest, salted_sha256
 from .layout import (
@@ -188,7 +188,7 @@ def _results(inventory: Inventory) -> dict[str, Any]:
     path = inventory.root.get(RESULTS)
     if path is None:
         raise UnreadableError("the folder has no results.json.", path=inventory.folder)
-    value = read_json(read_bytes(path), path=RESULTS, what="record of the session")
+    value = read_json(read_bytes(path), path=RESULTS, what="record of the session", limit=MAX_DATA_BYTES)
     if not isinstance(value, dict) or not isinstance(value.get("results"), dict):
         raise UnreadableError("results.json is not the record of a session.", path=RESULTS)
     return value

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .canonical import canonical_json, read_json
+from .canonical import MAX_DATA_BYTES, canonical_json, read_json
 from .layout import shown
 
 _FILE_KEYS = frozenset({"url", "checksum", "checksum_valid", "cell_index"})
@@ -104,7 +104,7 @@ def read_results(data: bytes, certified: Mapping[str, Any], config: Any = None) 
     config
         Parsed config.json, which the viewer's draft copies into results.json.
     """
-    value = read_json(data, path="results.json", what="record of the session")
+    value = read_json(data, path="results.json", what="record of the session", limit=MAX_DATA_BYTES)
     if not isinstance(value, dict) or not isinstance(value.get("results"), dict):
         return ResultsReading(("results.json is no longer a record of a session",), (), (), ())
     changed: list[str] = []

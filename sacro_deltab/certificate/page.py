@@ -1,0 +1,171 @@
+"""The certificate for people: one printable page that answers low counts, masking and explanation, in that order.
+
+These are the three commonest reasons why an output is sent back. Everything on the page is in the statement; there is
+no script, no image and no link, and every text is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+_STYLE = """
+@page { size: A4; margin: 12mm }
+body { font: 9pt/1.35 "DejaVu Sans", Arial, sans-serif; color: #000; max-width: 186mm; margin: 0 auto }
+h1 { font-size: 13pt; margin: 0 0 1mm } h2 { font-size: 10pt; margin: 3mm 0 1mm; border-bottom: .3mm solid #000 }
+table { border-collapse: collapse; width: 100% } th, td { text-align: left; vertical-align: top; padding: .6mm 1.5mm;
+border-bottom: .1mm solid #888 } p, ul { margin: .8mm 0 } ul { padding-left: 5mm }
+.verdict { font-weight: bold; border: .4mm solid #000; padding: .3mm 2mm } .small { font-size: 7.5pt }
+@media print { body { max-width: none } }
+"""
+_MEANING = {
+    "pass": "meets the policy",
+    "review": "a person must decide",
+    "fail": "does not meet the policy",
+}
+_LABEL = {
+    "formal": "formal: clipped to public bounds, proved mechanism, spend in the ledger",
+    "heuristic": "heuristic: noise was added, but its scale rests on the data or on somebody's word",
+    "none": "none: no noise stands behind these numbers",
+}
+
+
+def render_page(statement: Mapping[str, Any], *, inner: Mapping[str, Any] | None = None) -> str:
+    """HTML of one certificate.
+
+    Parameters
+    ----------
+    statement
+        The parsed statement (the signed one, when there is one).
+    inner
+        The statement that stays inside, for a page that stays inside: it adds the questions on raw data.
+    """
+    p = statement["predicate"]
+    policy = p["policy"]
+    profile = f", profile {policy['profile']['id']}" if policy["profile"] else ""
+    state = "unsigned statement of a session" if p["stage"] == "session" else "certified"
+    parts = [
+        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'><title>Certificate</title>",
+        f"<style>{_STYLE}</style></head><body>",
+        f"<h1>Certificate of a release <span class='verdict'>{_e(p['verdict'])}</span></h1>",
+        _p(
+            f"{_MEANING[p['verdict']].capitalize()} {policy['id']} {policy['version']}{profile} ({state}, "
+            f"{p['made']['time']}, node {p['made']['node']}). It is not a permission: a person releases."
+        ),
+        _p(f"Certificate {p['certificate_id']}; policy sha256 {policy['sha256']}", small=True),
+        *(_p(f"Neither pass nor formal could be stated: {why}.") for why in p["capped"]),
+        "<h2>1. Low counts</h2>",
+        *_low_counts(p),
+        "<h2>2. Masking</h2>",
+        *_masking(p),
+        "<h2>3. Explanation</h2>",
+        *_explanation(p, inner),
+        "</body></html>\n",
+    ]
+    return "\n".join(parts)
+
+
+def _low_counts(p: Mapping[str, Any]) -> Iterable[str]:
+    least = p["policy"]["parameters"].get("min_n")
+    outputs = [o for o in p["outputs"] if not o["kept_inside"]]
+    tested = [o["name"] for o in outputs if {"n", "cell.n"} & set(o["facts"]["measured"])]
+    yield _p(
+        f"Smallest count this policy lets out: {least} people. Counts are of people, tested before rounding."
+        if least is not None
+        else "The policy names no smallest count."
+    )
+    yield _p(f"Counts tested for: {_names(tested)}.")
+    yield _p(f"Small cells suppressed in: {_names(o['name'] for o in outputs if o['rules'].get('suppress'))}.")
+    stopped = [o["name"] for o in outputs if o["rules"].get("block") or o["rules"].get("withhold")]
+    yield _p(f"Blocked or withheld as a whole: {_names(stopped)}.")
+
+
+def _masking(p: Mapping[str, Any]) -> Iterable[str]:
+    mark = p["policy"]["parameters"].get("suppression_mark", "*")
+    yield _p(
+        f"Every suppressed cell is marked {mark}, the same for a small cell and for one suppressed to protect it; "
+        "0 is never used as a mark."
+    )
+    block = p["recoverability"]
+    if block is None:
+        yield _p("No table with counts leaves, so nothing was masked.")
+        return
+    yield _p(f"Can a marked cell be worked out? {block['result'].capitalize()} ({_names(block['tables'])}).")
+    yield _p(f"Considered: {'; '.join(block['considered'])}.")
+    yield _p(f"Not considered: {'; '.join(block['not_considered'])}.")
+
+
+def _explanation(p: Mapping[str, Any], inner: Mapping[str, Any] | None) -> Iterable[str]:
+    yield "<table><tr><th>files</th><th>what it is</th><th>verdict</th><th>rules that asked for something</th></tr>"
+    asked = {o["name"]: o for o in (inner or {}).get("predicate", {}).get("outputs", ())}
+    for output in p["outputs"]:
+        yield _row(output, asked.get(output["name"]))
+    yield "</table>"
+    yield from _privacy(p["privacy"])
+    if p["rounding"]["bound_years"] is not None:
+        yield _p(
+            f"Rounding moves a predicted age by at most {p['rounding']['bound_years']:g} years "
+            f"({p['rounding']['bound_how']})."
+        )
+    yield _p(f"Recorded by the session, not recomputed: {_names(p['recorded_not_recomputed'])}.", small=True)
+    for who in ("declared", "attested"):
+        if said := p["people"][who]["facts"]:
+            by = p["people"][who]["by"] or "somebody unnamed"
+            yield _p(f"{who.capitalize()} by {by}: {', '.join(f'{k} = {v}' for k, v in said.items())}.", small=True)
+    for waiver in p["policy"]["waivers"]:
+        yield _p(f"Waiver {waiver['id']} of rule {waiver['rule']} until {waiver['ends']}.")
+    for answer in p["people"]["answers"]:
+        yield _p(f"{answer['file']}: {answer['decision']} by {answer['role']}, {answer['time']}.")
+    yield _p("Not checked: " + "; ".join(p["not_checked"]) + ".", small=True)
+    versions = ", ".join(f"{k} {v}" for k, v in p["versions"].items() if k != "session")
+    yield _p(f"Made with {versions}.", small=True)
+
+
+def _row(output: Mapping[str, Any], inner: Mapping[str, Any] | None) -> str:
+    wants = []
+    for effect in ("block", "withhold", "review", "suppress", "round", "label"):
+        if rules := output["rules"].get(effect):
+            wants.append(f"{effect}: {', '.join(rules)}")
+    if hidden := output["rules"].get("checked_inside"):
+        wants.append(f"checked inside: {', '.join(hidden)}")
+    questions = (inner or output)["questions"]
+    text = _e("; ".join(wants) or "none") + "".join(f"<br>Question: {_e(q['question'])}" for q in questions)
+    kept = " (kept inside)" if output["kept_inside"] else ""
+    return (
+        f"<tr><td>{'<br>'.join(_e(f) for f in output['files'])}</td><td>{_e(output['title'] or output['type'])}</td>"
+        f"<td>{_e(output['verdict'])}{kept}</td><td class='small'>{text}</td></tr>"
+    )
+
+
+def _privacy(privacy: Mapping[str, Any]) -> Iterable[str]:
+    yield _p(f"Noise: {_LABEL[privacy['label']]}.")
+    for release in privacy["releases"]:
+        names = _names(release["outputs"])
+        if release["label"] == "formal":
+            yield _p(
+                f"{names}: ε = {release['epsilon']:g}, δ = {release['delta_dp']:g} ({release['adjacency']}, per "
+                f"{release['unit']}), {release['mechanism']}."
+            )
+        else:
+            yield _p(f"{names}: {release['label']}; {release['reason']}. No ε is guaranteed.")
+    if privacy["releases"] and not privacy["end_to_end"]:
+        outside = _names(privacy["outside_budget"])
+        yield _p(f"No end-to-end guarantee for this package. Outside the budget: {outside}.")
+
+
+def _names(values: Iterable[str]) -> str:
+    return ", ".join(values) or "none"
+
+
+def _p(text: str, *, small: bool = False) -> str:
+    return f"<p{' class=' + chr(39) + 'small' + chr(39) if small else ''}>{_e(text)}</p>"
+
+
+def _e(value: object) -> str:
+    return escape(str(value), quote=True)
+
+
+def page_names(statement: Mapping[str, Any]) -> Sequence[str]:
+    """Names of the files a page is about."""
+    return [f["file"] for f in statement["predicate"]["files"]]

@@ -1,0 +1,520 @@
+"""Two people decide on each file, neither seeing the other's answer first; every decision is signed and bound.
+
+A submission is written twice. *Sealed*: signed at once, it names the files with their digests, and holds a hash of the
+decisions and the decisions themselves, encrypted under a key that only the checker's own private key gives.
+*Opened*: the decisions in clear, signed, allowed only when the other checker has submitted for the same files; its
+bytes must have the hash that was sealed. Both lie in `inside/review/`, which no record lists (so the viewer can
+release none of it) and which the certificate's digest over `inside/` leaves out (so that reviewing does not break the
+certificate).
+
+A vote counts for a file with one SHA-256 and one list of questions: when either changes, it is void and the checker is
+awaited again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CertificateError, InputError, RefusedError, SacroDeltabError
+from .canonical import MAX_BYTES, canonical_json, decode_base64, encode_base64, read_canonical, read_json
+from .envelope import ParsedEnvelope, good_signature, parse_envelope, sign
+from .layout import CERTIFIED, ENVELOPE, INSIDE, REVIEW, STATEMENT, Inventory, digest_file, read_bytes, scan, shown
+from .seal import INSIDE_STATEMENT
+from .statement import STATEMENT_TYPE, TYPE_ROOT, utc_now
+
+if TYPE_CHECKING:
+    from ..trust import Trust
+    from .keys import SigningKey
+
+SEALED_TYPE = TYPE_ROOT + "review-sealed/v1"
+OPENED_TYPE = TYPE_ROOT + "review/v1"
+CHECKERS = ("checker1", "checker2")
+ROLES = (*CHECKERS, "dac")
+DECISIONS = ("accept", "return", "refuse")
+_NAME = re.compile(r"(checker1|checker2|dac)-(\d{4})\.(sealed|opened)\.dsse\.json")
+
+Target = tuple[str, str, str]  # file, SHA-256, digest of its questions
+
+
+@dataclass(frozen=True)
+class Question:
+    """One file with everything its checker must answer."""
+
+    file: str
+    sha256: str
+    verdict: str
+    questions: tuple[str, ...]
+
+    @property
+    def target(self) -> Target:
+        """What a vote is bound to."""
+        digest = hashlib.sha256(canonical_json(sorted(self.questions))).hexdigest()
+        return self.file, self.sha256, digest
+
+
+@dataclass(frozen=True)
+class FileDecision:
+    """What a checker says of one file: accept, return (mend it and come again) or refuse, with a reason."""
+
+    decision: str
+    reason: str
+    answers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One checker's submission as read back; `files` is None while it is sealed."""
+
+    role: str
+    number: int
+    keyid: str
+    time: str
+    commitment: str
+    targets: tuple[Target, ...]
+    sealed: str
+    files: Mapping[str, FileDecision] | None = None
+
+
+@dataclass(frozen=True)
+class FileStatus:
+    """Where one file stands. votes: role → accept | return | refuse | sealed | reset | awaited."""
+
+    file: str
+    verdict: str
+    questions: int
+    votes: Mapping[str, str]
+
+    @property
+    def outcome(self) -> str:
+        """accepted, returned, refused, or awaited."""
+        votes = [self.votes[role] for role in CHECKERS] + [v for r, v in self.votes.items() if r == "dac"]
+        if any(v not in DECISIONS for v in votes[:2]):
+            return "awaited"
+        for vote, outcome in (("refuse", "refused"), ("return", "returned")):
+            if vote in votes:
+                return outcome
+        return "accepted"
+
+    @property
+    def awaited(self) -> list[str]:
+        """Roles that must still submit or open."""
+        return [role for role in CHECKERS if self.votes[role] not in DECISIONS]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is being reviewed: the statement, whether it is signed, and who signed it."""
+
+    inventory: Inventory
+    predicate: Mapping[str, Any]
+    signed: bool
+    signers: tuple[str, ...]
+    questions: tuple[Question, ...]
+
+
+def load_record(folder: Path) -> Record:
+    """The files of a folder and their questions, from the signed statement if there is one, else the session's own.
+
+    Raises
+    ------
+    CertificateError
+        A file is not the one the statement is about: it must be certified again before it can be reviewed.
+    """
+    from .verify import check_type, schema_problems
+
+    inventory = scan(folder)
+    if inventory.inside is None:
+        raise InputError("inside/ is not here, so there is nothing to review.", path=folder)
+    if STATEMENT not in inventory.root:
+        raise InputError("the folder has no certificate.", path=folder, next_step="finalise the session first.")
+    envelope = None
+    if ENVELOPE in inventory.root:
+        envelope = parse_envelope(read_bytes(inventory.root[ENVELOPE], limit=2 * MAX_BYTES))
+    signed = envelope is not None and envelope.signed
+    payload = envelope.payload if envelope and signed else read_bytes(inventory.root[STATEMENT], limit=MAX_BYTES)
+    statement = read_canonical(payload, path=STATEMENT, what="statement")
+    check_type(statement)
+    if faults := schema_problems(statement):
+        raise CertificateError(f"the statement does not follow its schema: {faults[0]}.", path=STATEMENT)
+    predicate = statement["predicate"]
+    subjects = {s["name"]: s["digest"].get("sha256") for s in statement["subject"]}
+    questions = _questions(inventory, predicate, signed)
+    changed = [q.file for q in questions if subjects.get(q.file) != q.sha256]
+    if changed:
+        raise CertificateError(
+            f"{shown(changed[0])} is not the file the certificate is about.",
+            path=folder,
+            next_step="certify the folder again; votes on unchanged files stay.",
+        )
+    signers = tuple(keyid for keyid, _ in envelope.signatures) if envelope else ()
+    return Record(inventory, predicate, signed, signers, questions)
+
+
+def _questions(inventory: Inventory, predicate: Mapping[str, Any], signed: bool) -> tuple[Question, ...]:
+    asked: dict[str, list[str]] = {}
+    inner = inner_statement(inventory, signed)
+    blocks = [*predicate["outputs"], *((inner or {}).get("predicate", {}).get("outputs", ()))]
+    for output in blocks:
+        for name in output["files"]:
+            asked.setdefault(name, []).extend(q["question"] for q in output["questions"])
+    return tuple(
+        Question(
+            f["file"],
+            digest_file(inventory.root[f["file"]]).sha256,
+            f["verdict"],
+            tuple(dict.fromkeys(asked.get(f["file"], ()))),
+        )
+        for f in predicate["files"]
+        if not f["kept_inside"] and f["file"] in inventory.root and f["file"] not in (STATEMENT, ENVELOPE)
+    )
+
+
+def inner_statement(inventory: Inventory, signed: bool) -> Mapping[str, Any] | None:
+    """The statement that stays inside: what `certify` wrote if the certificate is signed, else the session's."""
+    names = [f"{CERTIFIED}/{INSIDE_STATEMENT}"] if signed else []
+    for name in (*names, INSIDE_STATEMENT):
+        path = (inventory.inside or {}).get(name)
+        if path is not None:
+            value = read_json(read_bytes(path, limit=MAX_BYTES), path=f"{INSIDE}/{name}", what="statement")
+            return value if isinstance(value, dict) else None
+    return None
+
+
+# -- submitting -------------------------------------------------------------------------------------------------------
+
+
+def reviewer_role(key: SigningKey, trust: Trust, record: Record, at: datetime) -> str:
+    """The role in which a key reviews.
+
+    Raises
+    ------
+    RefusedError
+        The key is the author's (it signed the certificate), is not a reviewer's, or is not valid now.
+    """
+    entry = trust.key(key.keyid)
+    if key.keyid in record.signers and (entry is None or entry.role == "tool"):
+        raise RefusedError("this key signed the certificate; nobody reviews their own work.", path=key.path)
+    if entry is None:
+        raise RefusedError("the trust file does not know this key.", path=key.path)
+    if entry.role not in ROLES:
+        raise RefusedError(
+            f"this key has the role {entry.role}; the author's key does not review.",
+            path=key.path,
+            next_step="use the key of checker1, checker2 or dac.",
+        )
+    if not entry.valid_at(at):
+        raise RefusedError("this key is not valid today.", path=key.path)
+    return entry.role
+
+
+def to_decide(record: Record, submissions: Sequence[Submission], role: str) -> list[Question]:
+    """Files on which `role` has no vote that counts."""
+    voted = {t for s in submissions if s.role == role for t in s.targets}
+    return [q for q in record.questions if q.target not in voted]
+
+
+def submit(
+    folder: Path,
+    key: SigningKey,
+    trust: Trust,
+    decide: Callable[[Question], FileDecision],
+    *,
+    now: datetime | None = None,
+) -> list[str]:
+    """Ask for every undecided file, seal the answers, and open what may be opened.
+
+    Returns
+    -------
+    list of str
+        What was done, one sentence each.
+    """
+    moment = (now or datetime.now(UTC)).astimezone(UTC)
+    record = load_record(folder)
+    role = reviewer_role(key, trust, record, moment)
+    submissions, problems = read_submissions(record.inventory, record.predicate["certificate_id"], trust, moment)
+    if problems:
+        raise CertificateError(f"an earlier review does not hold: {problems[0]}.", path=folder / INSIDE / REVIEW)
+    done: list[str] = []
+    open_questions = to_decide(record, submissions, role)
+    if open_questions:
+        decisions = {q.file: checked_decision(q, decide(q)) for q in open_questions}
+        number = 1 + max((s.number for s in submissions if s.role == role), default=0)
+        submissions.append(_seal(folder, key, role, number, record, open_questions, decisions, moment))
+        done.append(f"sealed as {role}: {len(decisions)} file(s)")
+    done += _open_own(folder, key, role, record, submissions)
+    return done or [f"nothing to do: {role} has decided on every file"]
+
+
+def checked_decision(question: Question, given: FileDecision) -> FileDecision:
+    """A decision with a reason and an answer to every question, or an InputError that says what is missing."""
+    if given.decision not in DECISIONS:
+        raise InputError(f"a decision is one of {', '.join(DECISIONS)}.", place=shown(question.file))
+    if not given.reason.strip():
+        raise InputError("a decision needs a reason.", place=shown(question.file))
+    for text in question.questions:
+        if not given.answers.get(text, "").strip():
+            raise InputError(f"a question is not answered: {text}", place=shown(question.file))
+    return given
+
+
+def _seal(
+    folder: Path,
+    key: SigningKey,
+    role: str,
+    number: int,
+    record: Record,
+    questions: Sequence[Question],
+    decisions: Mapping[str, FileDecision],
+    moment: datetime,
+) -> Submission:
+    subject = [
+        {"name": f, "digest": {"sha256": sha, "questions_sha256": asked}}
+        for f, sha, asked in (q.target for q in questions)
+    ]
+    common = {"certificate_id": record.predicate["certificate_id"], "role": role, "time": utc_now(moment)}
+    opened = canonical_json(
+        {
+            "_type": STATEMENT_TYPE,
+            "subject": subject,
+            "predicateType": OPENED_TYPE,
+            "predicate": {
+                **common,
+                "blind": secrets.token_hex(32),
+                "files": [_decision_json(q, decisions[q.file]) for q in questions],
+            },
+        }
+    )
+    commitment = hashlib.sha256(opened).hexdigest()
+    sealed = encode_base64(_encrypt(key, opened, common["certificate_id"]))
+    statement = {
+        "_type": STATEMENT_TYPE,
+        "subject": subject,
+        "predicateType": SEALED_TYPE,
+        "predicate": {**common, "commitment": commitment, "sealed": sealed},
+    }
+    _write(folder, f"{role}-{number:04d}.sealed.dsse.json", sign(canonical_json(statement), key).to_bytes())
+    targets = tuple(q.target for q in questions)
+    return Submission(role, number, key.keyid, common["time"], commitment, targets, sealed)
+
+
+def _decision_json(question: Question, decision: FileDecision) -> dict[str, Any]:
+    return {
+        "file": question.file,
+        "decision": decision.decision,
+        "reason": decision.reason.strip(),
+        "answers": [{"question": q, "answer": decision.answers[q].strip()} for q in question.questions],
+    }
+
+
+def _open_own(folder: Path, key: SigningKey, role: str, record: Record, submissions: Sequence[Submission]) -> list[str]:
+    done: list[str] = []
+    for own in submissions:
+        if own.role != role or own.keyid != key.keyid or own.files is not None:
+            continue
+        waiting = not_yet_covered(own, submissions, record)
+        if waiting:
+            done.append(f"stays sealed until {', '.join(waiting)} submitted; then run this command again to open it")
+            continue
+        opened = _decrypt(key, decode_base64(own.sealed, path=REVIEW, what="sealed review"), record)
+        if hashlib.sha256(opened).hexdigest() != own.commitment:
+            raise CertificateError("the sealed review is not the one that was committed to.")
+        _write(folder, f"{role}-{own.number:04d}.opened.dsse.json", sign(opened, key).to_bytes())
+        done.append(f"opened as {role}: {len(own.targets)} file(s)")
+    return done
+
+
+def not_yet_covered(own: Submission, submissions: Sequence[Submission], record: Record) -> list[str]:
+    """Checkers who have not submitted for every file of `own` that is still the file under review."""
+    current = {q.target for q in record.questions}
+    needed = set(own.targets) & current
+    others = [r for r in CHECKERS if r != own.role] if own.role in CHECKERS else []
+    return [r for r in others if not needed <= {t for s in submissions if s.role == r for t in s.targets}]
+
+
+def _write(folder: Path, name: str, data: bytes) -> None:
+    where = folder / INSIDE / REVIEW
+    where.mkdir(exist_ok=True)
+    if where.is_symlink():
+        raise InputError("inside/review is a link.", path=where)
+    try:
+        descriptor = os.open(where / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except OSError as error:
+        raise InputError(f"the review cannot be written ({error.strerror}).", path=where / name) from None
+    with os.fdopen(descriptor, "wb") as handle:
+        handle.write(data)
+
+
+def _sealing_key(key: SigningKey) -> Any:
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+    seed = key.private.private_bytes_raw()
+    return ChaCha20Poly1305(HKDF(hashes.SHA256(), 32, None, b"sacro_deltab sealed review 1").derive(seed))
+
+
+def _encrypt(key: SigningKey, data: bytes, certificate_id: str) -> bytes:
+    nonce = secrets.token_bytes(12)
+    ciphertext: bytes = _sealing_key(key).encrypt(nonce, data, certificate_id.encode())
+    return nonce + ciphertext
+
+
+def _decrypt(key: SigningKey, data: bytes, record: Record) -> bytes:
+    from cryptography.exceptions import InvalidTag
+
+    try:
+        opened: bytes = _sealing_key(key).decrypt(data[:12], data[12:], record.predicate["certificate_id"].encode())
+    except (InvalidTag, ValueError):
+        raise CertificateError("the sealed review does not open with this key.") from None
+    return opened
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read_submissions(
+    inventory: Inventory, certificate_id: str, trust: Trust, at: datetime
+) -> tuple[list[Submission], list[str]]:
+    """Every submission in `inside/review/`, and what is wrong with any of them."""
+    prefix = f"{REVIEW}/"
+    paths = {n.removeprefix(prefix): p for n, p in (inventory.inside or {}).items() if n.startswith(prefix)}
+    sealed: dict[tuple[str, int], Submission] = {}
+    problems: list[str] = []
+    for name in sorted(paths, key=lambda n: ("sealed" not in n, n)):
+        try:
+            _read_one(name, paths[name], certificate_id, trust, at, sealed)
+        except SacroDeltabError as error:
+            problems.append(f"{shown(name)}: {error.what}")
+    votes = [(s.role, t) for s in sealed.values() for t in s.targets]
+    if len(set(votes)) != len(votes):
+        problems.append("one checker voted twice on the same file")
+    return sorted(sealed.values(), key=lambda s: (s.role, s.number)), problems
+
+
+def _read_one(
+    name: str, path: Path, certificate_id: str, trust: Trust, at: datetime, sealed: dict[tuple[str, int], Submission]
+) -> None:
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise CertificateError("is not a review")
+    role, number, kind = match[1], int(match[2]), match[3]
+    envelope = parse_envelope(read_bytes(path, limit=2 * MAX_BYTES))
+    keyid = _signer(envelope, trust, role, at)
+    statement = read_canonical(envelope.payload, path=name, what="review")
+    if not isinstance(statement, dict) or _schema_faults(statement, kind):
+        raise CertificateError("does not follow its schema")
+    predicate = statement["predicate"]
+    if predicate["certificate_id"] != certificate_id or predicate["role"] != role:
+        raise CertificateError("belongs to another release or role")
+    targets = tuple((s["name"], s["digest"]["sha256"], s["digest"]["questions_sha256"]) for s in statement["subject"])
+    if kind == "sealed":
+        sealed[role, number] = Submission(
+            role, number, keyid, predicate["time"], predicate["commitment"], targets, predicate["sealed"]
+        )
+        return
+    before = sealed.get((role, number))
+    if before is None or before.keyid != keyid or before.targets != targets:
+        raise CertificateError("was not sealed before it was opened")
+    if hashlib.sha256(envelope.payload).hexdigest() != before.commitment:
+        raise CertificateError("is not what was sealed")
+    files = {
+        f["file"]: FileDecision(f["decision"], f["reason"], {a["question"]: a["answer"] for a in f["answers"]})
+        for f in predicate["files"]
+    }
+    sealed[role, number] = Submission(
+        role, number, keyid, before.time, before.commitment, targets, before.sealed, files
+    )
+
+
+def _signer(envelope: ParsedEnvelope, trust: Trust, role: str, at: datetime) -> str:
+    if len(envelope.signatures) != 1:
+        raise CertificateError("does not carry exactly one signature")
+    keyid, value = envelope.signatures[0]
+    key = trust.key(keyid)
+    if key is None or key.role != role:
+        raise CertificateError(f"is not signed by a key the trust file knows as {role}")
+    if not key.valid_at(at):
+        raise CertificateError("is signed by a key that is not valid")
+    if not good_signature(envelope, keyid, value, key.public_pem):
+        raise CertificateError("was changed after it was signed")
+    return keyid
+
+
+def _schema_faults(statement: Mapping[str, Any], kind: str) -> bool:
+    return bool(schema_faults(statement, kind))
+
+
+def schema_faults(value: Any, part: str) -> list[str]:
+    """Departures from one part of `schemas/review.schema.json`: "sealed", "opened" or "answers"."""
+    from jsonschema import Draft202012Validator
+
+    from ..resources import schema
+
+    whole = schema("review")
+    validator = Draft202012Validator({"$defs": whole["$defs"], "$ref": f"#/$defs/{part}"})
+    return [f"{e.json_path} breaks {e.validator!r}" for e in validator.iter_errors(value)]
+
+
+def status(record: Record, submissions: Sequence[Submission]) -> list[FileStatus]:
+    """Where each file stands: a vote on another digest or other questions of the same file reads "reset"."""
+    out = []
+    for question in record.questions:
+        votes: dict[str, str] = {}
+        for role in ROLES:
+            own = [s for s in submissions if s.role == role]
+            current = next((s for s in own if question.target in s.targets), None)
+            earlier = any(t[0] == question.file for s in own for t in s.targets)
+            if current is None:
+                votes[role] = "reset" if earlier else "awaited"
+            else:
+                votes[role] = "sealed" if current.files is None else current.files[question.file].decision
+        if votes["dac"] == "awaited":
+            del votes["dac"]  # the DAC decides where it is asked to, not on every file
+        out.append(FileStatus(question.file, question.verdict, len(question.questions), votes))
+    return out
+
+
+def opened_answers(record: Record, submissions: Sequence[Submission]) -> list[dict[str, Any]]:
+    """Decisions on the files as they are now, for `people.answers` of a new statement. Their texts stay inside."""
+    current = {q.target for q in record.questions}
+    return [
+        {
+            "file": target[0],
+            "sha256": target[1],
+            "role": s.role,
+            "keyid": s.keyid,
+            "decision": s.files[target[0]].decision,
+            "answered": len(s.files[target[0]].answers),
+            "time": s.time,
+        }
+        for s in submissions
+        if s.files is not None
+        for target in s.targets
+        if target in current
+    ]
+
+
+def review_lines(
+    inventory: Inventory, predicate: Mapping[str, Any], envelope: ParsedEnvelope, trust: Trust, at: datetime
+) -> tuple[list[str], list[str]]:
+    """What `verify` says of the reviews: problems, and who decided what or is awaited."""
+    submissions, problems = read_submissions(inventory, predicate["certificate_id"], trust, at)
+    if problems:
+        return problems, []
+    questions = _questions(inventory, predicate, envelope.signed)
+    record = Record(inventory, predicate, envelope.signed, (), questions)
+    states = status(record, submissions)
+    awaited = sorted({role for s in states for role in s.awaited})
+    counts = {o: sum(s.outcome == o for s in states) for o in ("accepted", "returned", "refused", "awaited")}
+    notes = [", ".join(f"{n} {o}" for o, n in counts.items() if n) or "no file to review"]
+    if awaited:
+        notes.append(f"awaited: {', '.join(awaited)}")
+    return [], notes

@@ -1,0 +1,97 @@
+"""Where a certified release is read from: the session folder, what was left of it, or the viewer's zip."""
+
+from __future__ import annotations
+
+import stat
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..errors import InputError, UnreadableError
+from .layout import Digests, Inventory, digest_bytes, digest_file, name_problems, read_bytes, scan, shown
+
+VIEWER_FILES = frozenset({"summary.txt", "missing-files.txt"})  # written by the viewer into its release
+MAX_ZIP_BYTES = 2 * 1024**3
+MAX_ZIP_FILES = 10_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files by name, and what is wrong with their being there.
+
+    released: True for what the viewer let out (flat, a part of the files, results.json rewritten).
+    """
+
+    path: Path
+    released: bool
+    names: tuple[str, ...]
+    problems: tuple[str, ...]
+    inventory: Inventory | None = None
+    members: Mapping[str, bytes] = field(default_factory=dict)
+
+    def read(self, name: str, *, limit: int | None = None) -> bytes:
+        """Bytes of one file."""
+        if self.inventory is not None:
+            return read_bytes(self.inventory.root[name], limit=limit)
+        return self.members[name]
+
+    def digests(self, name: str) -> Digests:
+        """Both digests of one file."""
+        if self.inventory is not None:
+            return digest_file(self.inventory.root[name])
+        return digest_bytes(self.members[name])
+
+
+def open_source(path: Path, *, released: bool = False) -> Source:
+    """Open a folder or a release zip.
+
+    Parameters
+    ----------
+    released
+        Say that a folder is what the viewer let out (an unpacked zip). A zip always is.
+
+    Raises
+    ------
+    InputError, UnreadableError
+        Neither a folder nor a readable zip.
+    """
+    if path.is_dir():
+        inventory = scan(path)
+        return Source(path, released, tuple(inventory.root), inventory.problems, inventory)
+    if path.is_file():
+        return _open_zip(path)
+    raise InputError("there is no such folder or zip.", path=path)
+
+
+def _open_zip(path: Path) -> Source:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read_zip(path, archive)
+    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, ValueError, EOFError) as error:
+        raise UnreadableError(f"this is not a readable zip ({type(error).__name__}).", path=path) from None
+
+
+def _read_zip(path: Path, archive: zipfile.ZipFile) -> Source:
+    problems: list[str] = []
+    members: dict[str, bytes] = {}
+    infos = archive.infolist()
+    total = sum(info.file_size for info in infos)
+    if total > MAX_ZIP_BYTES or len(infos) > MAX_ZIP_FILES:
+        raise UnreadableError("the zip unpacks to more than any release holds.", path=path)
+    for info in infos:
+        name = info.filename
+        if name in members:
+            problems.append(f"the zip holds {shown(name)} twice")
+        elif stat.S_ISLNK(info.external_attr >> 16):
+            problems.append(f"{shown(name)} is a link, not a file")
+        elif info.is_dir():
+            problems.append(f"{shown(name)} is a folder; a release is flat")
+        else:
+            with archive.open(info) as handle:  # reads no more than it declared: CRC and size are checked
+                data = handle.read(info.file_size + 1)
+            if len(data) != info.file_size:
+                raise UnreadableError("the zip does not hold what it declares.", path=path)
+            members[name] = data
+    problems += name_problems(members)
+    return Source(path, True, tuple(sorted(members)), tuple(problems), None, members)
