@@ -155,7 +155,7 @@ class _Reader:
         line, cells = first
         self._spaced(line, cells)
         has_header = self._has_header(cells, line) if header == "auto" else header == "yes"
-        names = self._names(cells, line) if has_header else None
+        names = self._names(cells, line, sure=header == "yes") if has_header else None
         width = len(cells)
         source: Iterator[tuple[int, list[str]]] = rows if has_header else _chain(first, rows)
         columns, lines = self._columns(source, width, names)
@@ -205,7 +205,7 @@ class _Reader:
                 "Give the columns names, or say header='yes' or header='no'.",
             )
 
-    def _names(self, cells: Sequence[str], line: int) -> tuple[str, ...]:
+    def _names(self, cells: Sequence[str], line: int, sure: bool) -> tuple[str, ...]:
         names = [c.strip() for c in cells]
         seen: set[str] = set()
         for number, name in enumerate(names, start=1):
@@ -218,7 +218,7 @@ class _Reader:
                     f"Column name {column_label(name, number)} stands twice.", line, "Rename one of them."
                 )
             seen.add(name)
-        if sum(self._number(n) is not None for n in names) * 2 > len(names) > 1:
+        if not sure and sum(self._number(n) is not None for n in names) * 2 > len(names) > 1:
             raise self._error(
                 "The first line is mostly numbers with some text: header or person?",
                 line,
