@@ -70,7 +70,7 @@ class Request:
     policy: Policy
     check: Checker
     ledger: str | None = None
-    waivers: Sequence[Mapping[str, Any]] = ()
+    waivers: Sequence[Any] = ()
     now: datetime | None = None
     add: bool = False
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .layout import ENVELOPE, STATEMENT, STRUCTURE
-from .policy import Policy, is_raw_data_fact
+from .policy import Policy
 from .viewer import listed_files
 
 VERDICTS = ("pass", "review", "fail")
@@ -52,7 +52,8 @@ class PreparedOutput:
     def outside_json(self, cap: Sequence[str]) -> dict[str, Any]:
         """What leaves."""
         rules = {result: list(ids) for result, ids in self.rules.items() if ids}
-        hidden = sorted({rule for ids in self.raw_rules.values() for rule in ids})
+        named = {rule for ids in self.rules.values() for rule in ids}
+        hidden = sorted({rule for ids in self.raw_rules.values() for rule in ids} - named)
         if hidden:
             rules[_CHECKED_INSIDE] = hidden
         return {
@@ -111,8 +112,10 @@ def _groups(report: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None
     groups: dict[str, dict[str, Any]] = {}
     for entry in _items(report.get("outputs")):
         file = str(entry.get("file") or entry.get("name"))
+        if file == ENVELOPE:
+            continue  # it is made after the statement and cannot be judged in it
         own = next((o for o in recorded if file in _strings(o.get("files"))), None)
-        key = str(own["name"]) if own else file
+        key = str(own["name"] if own else entry.get("output") or file)
         group = groups.setdefault(key, _from_report(key, own))
         if file not in group["files"]:
             group["files"].append(file)
@@ -173,7 +176,8 @@ def _from_evidence(own: Mapping[str, Any]) -> dict[str, Any]:
 
 def _prepare(group: Mapping[str, Any], policy: Policy) -> PreparedOutput:
     results, asked, said = _rule_results(group)
-    raw = policy.raw_rules
+    cells = _cell_results(results, policy)
+    raw = policy.raw_rules | policy.cell_rules
     return PreparedOutput(
         name=group["name"],
         type=str(group["type"] or "unknown"),
@@ -181,7 +185,7 @@ def _prepare(group: Mapping[str, Any], policy: Policy) -> PreparedOutput:
         files=tuple(group["files"]),
         verdict=worst(group["verdicts"]) if group["verdicts"] else "fail",
         kept_inside=bool(group["kept"]) and all(group["kept"]),
-        rules={e: sorted(r for r in ids if r not in raw) for e, ids in results.items()},
+        rules={e: sorted([*(r for r in ids if r not in raw), *cells.get(e, ())]) for e, ids in results.items()},
         raw_rules={e: sorted(r for r in ids if r in raw) for e, ids in results.items()},
         questions=tuple((ids, q) for ids, q in asked if not raw & set(ids)),
         raw_questions=tuple((ids, q) for ids, q in asked if raw & set(ids)),
@@ -191,6 +195,14 @@ def _prepare(group: Mapping[str, Any], policy: Policy) -> PreparedOutput:
         actions=tuple(group["actions"]),
         findings=tuple(group["findings"]),
     )
+
+
+def _cell_results(results: Mapping[str, Sequence[str]], policy: Policy) -> dict[str, list[str]]:
+    """Rules that mark cells: all of them together when cells were marked, and only then."""
+    known = {rule for ids in results.values() for rule in ids} & (policy.cell_rules - policy.raw_rules)
+    gone = results["block"] or results["withhold"]
+    marked = known & set(results["suppress"])
+    return {"suppress": sorted(known)} if marked and not gone else {}
 
 
 def _rule_results(
@@ -248,11 +260,6 @@ def _unjudged(name: str, kept: bool) -> PreparedOutput:
         raw_questions=(),
         facts=_fact_names(()),
     )
-
-
-def raw_fact_names(output: PreparedOutput) -> list[str]:
-    """Names of the raw-data facts of an output (names only)."""
-    return [n for n in output.facts["measured"] if is_raw_data_fact(n)]
 
 
 def _items(value: object) -> list[Mapping[str, Any]]:

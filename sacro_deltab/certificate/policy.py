@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-# Facts that are queries on raw data: the answer of a rule on them tells something of one person's value, so it is
-# stated inside only. Attack results ("attack.…") belong to them.
-RAW_DATA_FACTS = frozenset(
-    {
-        "largest_share",
-        "cell.largest_share",
-        "top_two_share",
-        "cell.top_two_share",
-        "idp.largest_share",
-        "row.largest_share",
-        "y.range_years",
-        "outlier.max_abs_z",
-        "acro.dominance_check",
-        "clipped.share",
-    }
-)
-
-
-def is_raw_data_fact(name: str) -> bool:
-    """Whether fact `name` answers a question about single people's values."""
-    return name in RAW_DATA_FACTS or name.startswith("attack.")
+if TYPE_CHECKING:
+    from ..rules import RuleSet
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What of the rule set a statement needs; `raw_rules` are the rules that test a raw-data fact."""
+    """What of the rule set a statement needs.
+
+    raw_rules: rules whose result answers a query on the raw data (largest share, extreme values, age range, attack
+    success); stated inside only. cell_rules: rules that mark cells; outside they are named all together or not at all,
+    so that nobody reads off which of two marked cells was small.
+    """
 
     id: str
     version: str
@@ -40,7 +26,7 @@ class Policy:
     profile: Mapping[str, str] | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     raw_rules: frozenset[str] = frozenset()
-    pinned_ledgers: tuple[Mapping[str, str], ...] = ()
+    cell_rules: frozenset[str] = frozenset()
 
     def to_json(self) -> dict[str, Any]:
         """The `policy` block of a predicate, without waivers."""
@@ -54,52 +40,33 @@ class Policy:
         }
 
 
-def policy_of(ruleset: Any) -> Policy:
-    """Read a loaded rule set (`sacro_deltab.rules.RuleSet`)."""
-    profile = getattr(ruleset, "profile", None)
+def policy_of(ruleset: RuleSet) -> Policy:
+    """Read a loaded rule set."""
+    from ..rules import messages
+
+    profile = ruleset.profile
     return Policy(
-        id=str(ruleset.id),
-        version=str(ruleset.version),
-        sha256=str(ruleset.sha256),
-        language=str(getattr(ruleset, "language", "")),
-        profile={"id": str(profile.id), "sha256": str(profile.sha256)} if profile else None,
-        parameters=dict(ruleset.parameters),
-        raw_rules=raw_rules_of(ruleset),
-        pinned_ledgers=tuple(dict(entry) for entry in getattr(profile, "ledgers", ()) or ()),
+        id=ruleset.id,
+        version=ruleset.version,
+        sha256=ruleset.sha256,
+        language=ruleset.language,
+        profile={"id": profile.id, "sha256": profile.sha256} if profile else None,
+        parameters={**ruleset.parameters, "suppression_mark": ruleset.mark},
+        raw_rules=frozenset(rule.id for rule in ruleset.rules if messages.is_raw(ruleset, rule)),
+        cell_rules=frozenset(rule.id for rule in ruleset.rules if messages.is_cell_rule(rule)),
     )
 
 
-def raw_rules_of(ruleset: Any) -> frozenset[str]:
-    """Ids of the rules whose test or condition reads a raw-data fact."""
-    rules = getattr(ruleset, "rules", ())
-    items: Iterable[Any] = rules.values() if isinstance(rules, Mapping) else rules
-    return frozenset(str(rule.id) for rule in items if any(is_raw_data_fact(n) for n in _facts_read(rule)))
-
-
-def _facts_read(rule: Any) -> set[str]:
-    named = getattr(rule, "facts", None)
-    if named is not None and not callable(named):
-        return {str(name) for name in named}
-    found: set[str] = set()
-    _collect(vars(rule) if hasattr(rule, "__dict__") else rule, found, 0)
-    return found
-
-
-def _collect(value: Any, found: set[str], depth: int) -> None:
-    if depth > 8:
-        return
-    if isinstance(value, str):
-        found.add(value)
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            _collect(key, found, depth + 1)
-            _collect(item, found, depth + 1)
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        for item in value:
-            _collect(item, found, depth + 1)
-    elif hasattr(value, "__dataclass_fields__"):
-        for name in value.__dataclass_fields__:
-            _collect(getattr(value, name), found, depth + 1)
+def waiver_json(waiver: Any) -> dict[str, str]:
+    """A waiver as a statement names it: who decided and until when; the reason stays inside."""
+    if isinstance(waiver, Mapping):
+        return {key: str(waiver.get(key, "")) for key in ("id", "rule", "decision", "ends")}
+    return {
+        "id": str(waiver.id),
+        "rule": str(waiver.rule),
+        "decision": f"{waiver.granted_by}, {waiver.reference}",
+        "ends": waiver.expires_on.isoformat(),
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -58,7 +58,7 @@ def seal_folder(
     ruleset: Any = None,
     certificate_id: str | None = None,
     node: str = "local",
-    waivers: Sequence[Mapping[str, Any]] = (),
+    waivers: Sequence[Any] = (),
     now: datetime | None = None,
 ) -> Path:
     """Write the unsigned statement of a finished folder; the last thing `finalise` does.

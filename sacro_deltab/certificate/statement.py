@@ -36,7 +36,7 @@ from .layout import (
     read_bytes,
     scan,
 )
-from .policy import Policy, policy_of
+from .policy import Policy, policy_of, waiver_json
 from .privacy import privacy_block
 from .recoverable import recoverability_block
 from .rounding import rounding_block
@@ -77,7 +77,7 @@ class Context:
     certificate_id: str = ""
     node: str = "local"
     now: datetime | None = None
-    waivers: Sequence[Mapping[str, Any]] = ()
+    waivers: Sequence[Any] = ()
     cap: tuple[str, ...] = ()
     ledger: Mapping[str, Any] | None = None
     answers: Sequence[Mapping[str, Any]] = ()
@@ -100,7 +100,7 @@ def build_statement(
     context: Context | None = None,
     certificate_id: str | None = None,
     node: str = "local",
-    waivers: Sequence[Mapping[str, Any]] = (),
+    waivers: Sequence[Any] = (),
     now: datetime | None = None,
 ) -> bytes:
     """Canonical bytes of the statement about `folder` as it lies there now.
@@ -132,7 +132,7 @@ def make_context(
     ruleset: Any,
     certificate_id: str | None,
     node: str,
-    waivers: Sequence[Mapping[str, Any]],
+    waivers: Sequence[Any],
     now: datetime | None,
 ) -> Context:
     """The context of an unsigned session statement."""
@@ -184,6 +184,29 @@ def build(
     return outer, inner
 
 
+def departures(
+    folder: Path, statement: Mapping[str, Any], evidence: Mapping[str, Any] | None, ruleset: Any
+) -> list[str]:
+    """Parts of a session's statement that do not follow from its folder, evidence and rule set.
+
+    The statement is made again, as of its own time and id; versions of the tools are a claim and are not compared.
+    """
+    predicate = statement["predicate"]
+    context = make_context(
+        ruleset,
+        str(predicate["certificate_id"]),
+        str(predicate["made"]["node"]),
+        predicate["policy"]["waivers"],
+        datetime.fromisoformat(predicate["made"]["time"]),
+    )
+    again, _ = build(folder, None, evidence, context)
+    keys = (set(again["predicate"]) | set(predicate)) - {"versions"}
+    different = sorted(k for k in keys if again["predicate"].get(k) != predicate.get(k))
+    if again["subject"] != statement["subject"]:
+        different.append("subject")
+    return different
+
+
 def _results(inventory: Inventory) -> dict[str, Any]:
     path = inventory.root.get(RESULTS)
     if path is None:
@@ -233,7 +256,7 @@ def _predicate(
             "unit": _text(session.get("unit")),
         },
         "versions": {**versions(), "session": _session_versions(session)},
-        "policy": {**context.policy.to_json(), "waivers": [_waiver(w) for w in context.waivers]},
+        "policy": {**context.policy.to_json(), "waivers": [waiver_json(w) for w in context.waivers]},
         "files": [
             {"file": name, "verdict": o.verdict_under(context.cap), "output": o.name, "kept_inside": o.kept_inside}
             for o in outputs
@@ -339,15 +362,6 @@ def repeatable(value: object) -> bool:
     if isinstance(value, float):
         return not value.is_integer()
     return isinstance(value, str) and 0 < len(value) <= _TOKEN and value.replace("_", "").replace("-", "").isalpha()
-
-
-def _waiver(waiver: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": str(waiver.get("id", "")),
-        "rule": str(waiver.get("rule", "")),
-        "decision": str(waiver.get("decision", "")),
-        "ends": str(waiver.get("ends", "")),
-    }
 
 
 @cache

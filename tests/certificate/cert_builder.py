@@ -20,6 +20,7 @@ POLICY = Policy(
     language="1",
     parameters={"min_n": 20, "feature_z": 4.0, "coefficient_figures": 3},
     raw_rules=frozenset({"PR-04"}),
+    cell_rules=frozenset({"SC-01", "SC-02"}),
 )
 WEIGHTS = OutputDocument(
     name="folded_weights",
