@@ -1,0 +1,32 @@
+"""The rule language and its engine: load a rule set, judge facts, explain, compare. Imports no numpy, pandas or acro."""
+
+from .engine import decide, facts_required, unknown_facts
+from .explain import explain
+from .findings import collect_findings
+from .loader import load_base
+from .model import ProfileInfo, Rule, RuleSet
+from .profiles import load_ruleset
+from .types import Action, Decision, Effect, Finding
+from .views import decision_to_json, outside_findings
+from .waivers import Waiver, load_waivers
+
+__all__ = [
+    "Action",
+    "Decision",
+    "Effect",
+    "Finding",
+    "ProfileInfo",
+    "Rule",
+    "RuleSet",
+    "Waiver",
+    "collect_findings",
+    "decide",
+    "decision_to_json",
+    "explain",
+    "facts_required",
+    "load_base",
+    "load_ruleset",
+    "load_waivers",
+    "outside_findings",
+    "unknown_facts",
+]

@@ -1,0 +1,293 @@
+"""From marked files and vocabulary to rules: names resolved, types fitted, every misfit listed with its place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+from .build_vocabulary import Vocabulary
+from .comparators import COMPARATORS
+from .limits import LIMITS
+from .marked_yaml import MarkedFile, Problem
+from .model import Condition, Example, FactSpec, ParameterSpec, ParameterValue, Place, Rule, RuleSet
+from .schema_check import VERBS, did_you_mean
+from .types import Effect
+
+_EXPECT = {
+    "require": {"pass", "block", "review", "not_applicable"},
+    "forbid": {"block", "not_applicable"},
+    "flag": {"review", "not_applicable"},
+    "do": {"keep", "suppress", "withhold", "not_applicable"},
+}
+
+
+def build(files: dict[str, MarkedFile], problems: list[Problem], words: Vocabulary) -> RuleSet | None:
+    """Build all rules and the rule set; None (and `problems`) where parameters cannot be read off."""
+    rules: list[Rule] = []
+    seen: dict[str, Place] = {}
+    for name in sorted(files):
+        marked = files[name]
+        for index, data in enumerate(marked.data.get("rules", [])):
+            place = marked.place("rules", index, "id")
+            if data["id"] in seen:
+                problems.append(Problem(place, f"this id is taken, see {seen[data['id']]}", data["id"]))
+            seen[data["id"]] = place
+            rules.append(_RuleBuilder(marked, index, data, words, problems).build())
+    _check_references(rules, files, words, problems)
+    parameters = _parameters(words, {rule.id: rule for rule in rules}, problems)
+    if problems:
+        return None
+    meta = words.meta
+    return RuleSet(
+        id=meta["id"],
+        version=meta["version"],
+        title=meta["title"],
+        status=meta["status"],
+        language=meta["language"],
+        sha256="",
+        rules=tuple(rules),
+        outputs=MappingProxyType(words.outputs),
+        groups=MappingProxyType(words.groups),
+        facts=MappingProxyType(words.facts),
+        limits=MappingProxyType(words.limits),
+        decisions=MappingProxyType(words.decisions),
+        clauses=MappingProxyType(words.clauses),
+        documents=MappingProxyType(words.documents),
+        parameters=MappingProxyType(parameters),
+        parameter_specs=MappingProxyType(words.parameters),
+        mark=words.mark,
+        folder="",
+        changes=tuple(meta.get("changes", ())),
+        approvals=tuple(meta.get("approvals", ())),
+    )
+
+
+class _RuleBuilder:
+    """One rule from its data; collects problems under the rule's id."""
+
+    def __init__(
+        self, marked: MarkedFile, index: int, data: dict[str, Any], words: Vocabulary, problems: list[Problem]
+    ) -> None:
+        self.marked, self.index, self.data, self.words, self.problems = marked, index, data, words, problems
+
+    def wrong(self, what: str, *path: Any, key: bool = False) -> None:
+        where = ("rules", self.index, *path)
+        place = self.marked.key_place(*where) if key else self.marked.place(*where)
+        self.problems.append(Problem(place, what, self.data["id"]))
+
+    def build(self) -> Rule:
+        data = self.data
+        verb = next(v for v in VERBS if v in data)
+        outputs = self._outputs()
+        self._names("source", self.words.clauses, "clause")
+        self._names("decision", self.words.decisions, "decision")
+        deed, args = self._deed() if verb == "do" else (None, {})
+        if deed == "suppress" and args["part"] != data.get("for_each"):
+            self.wrong(f"suppress: {args['part']} needs for_each: {args['part']}", "do")
+        return Rule(
+            id=data["id"],
+            title=data["title"],
+            verb=verb,
+            outputs=outputs,
+            place=self.marked.place("rules", self.index, "id"),
+            section=str(self.marked.data.get("section", "")),
+            applies_to=tuple(data["applies_to"]),
+            for_each=data.get("for_each"),
+            when=self._conditions("when"),
+            require=self._conditions("require"),
+            otherwise=Effect(data["otherwise"]) if verb == "require" else None,
+            deed=deed,
+            deed_args=MappingProxyType(args),
+            ask=data["flag"]["ask"] if verb == "flag" else None,
+            source=tuple(data["source"]),
+            decision=tuple(data.get("decision", ())),
+            waivable=data.get("waivable", self.words.meta.get("defaults", {}).get("waivable", "by_dac")),
+            status=data.get("status", "active"),
+            direction=data.get("direction"),
+            since=data.get("since", self.words.meta.get("defaults", {}).get("since", "")),
+            replaced_by=data.get("replaced_by"),
+            note=data.get("note"),
+            remedy=data.get("remedy"),
+            examples=self._examples(verb, deed),
+        )
+
+    def _outputs(self) -> frozenset[str]:
+        found: set[str] = set()
+        known = {**self.words.outputs, **self.words.groups}
+        for index, name in enumerate(self.data["applies_to"]):
+            if name in self.words.outputs:
+                found.add(name)
+            elif name in self.words.groups:
+                classes = self.words.groups[name]
+                found |= {o.name for o in self.words.outputs.values() if o.cls in classes}
+            else:
+                what = f"{name!r} is no output or group{did_you_mean(name, known)}"
+                self.wrong(what, "applies_to", index)
+        return frozenset(found)
+
+    def _names(self, key: str, known: Mapping[str, Any], kind: str) -> None:
+        for index, name in enumerate(self.data.get(key, ())):
+            if name not in known:
+                self.wrong(f"no {kind} {name}{did_you_mean(name, known)}", key, index)
+
+    def _conditions(self, key: str) -> tuple[Condition, ...]:
+        out = []
+        for fact, tests in self.data.get(key, {}).items():
+            if not self._known_fact(fact, key, fact):
+                continue
+            for word, limit in tests.items():
+                place = self.marked.place("rules", self.index, key, fact, word)
+                wrong = fit(self.words.facts[fact], word, limit, allow_named=key == "require")
+                if wrong:
+                    self.wrong(wrong, key, fact, word)
+                    continue
+                named = COMPARATORS[word].takes == "number" and isinstance(limit, str)
+                if named:
+                    for need in LIMITS[limit].needs:
+                        self._known_fact(need, key, fact, word)
+                frozen = tuple(limit) if isinstance(limit, list) else limit
+                out.append(Condition(fact, word, frozen, named, place))
+        return tuple(out)
+
+    def _known_fact(self, fact: str, *path: Any) -> bool:
+        if fact not in self.words.facts:
+            self.wrong(f"{fact!r} is not a fact{did_you_mean(fact, self.words.facts)}", *path, key=True)
+            return False
+        per_part = {"cell": "cell.", "band": "cell.", "quantile": "quantile.", "row": "row."}
+        head = fact.split(".")[0]
+        owner = {"band": "cell"}.get(head, head)
+        if head in per_part and self.data.get("for_each") != owner:
+            self.wrong(f"{fact!r} is a fact of one {owner}: the rule needs for_each: {owner}", *path, key=True)
+        return True
+
+    def _deed(self) -> tuple[str, dict[str, Any]]:
+        deed, args = next(iter(self.data["do"].items()))
+        if deed in ("suppress", "withhold"):
+            return deed, {"part": args}
+        if deed == "label":
+            return deed, {"text": args}
+        if deed == "round" and not {"decimal_places", "significant_figures", "to_nearest"} & set(args):
+            self.wrong("round needs decimal_places, significant_figures or to_nearest", "do", "round")
+        if deed == "label_band" and self._known_fact(args["fact"], "do", "label_band", "fact"):
+            self._bands(args)
+        return deed, dict(args)
+
+    def _bands(self, args: dict[str, Any]) -> None:
+        limits = [band.get("below", band.get("up_to")) for band in args["bands"]]
+        if limits[-1] is not None or None in limits[:-1]:
+            self.wrong("every band but the last has a limit, and the last has none", "do", "label_band", "bands")
+        elif any(a > b for a, b in zip(limits[:-2], limits[1:-1], strict=True)):
+            self.wrong("bands go upwards", "do", "label_band", "bands")
+
+    def _examples(self, verb: str, deed: str | None) -> tuple[Example, ...]:
+        out = []
+        for index, data in enumerate(self.data["examples"]):
+            if ("expect" in data) == ("becomes" in data):
+                self.wrong("an example has either 'expect' or 'becomes'", "examples", index)
+            if "expect" in data and data["expect"] not in _EXPECT[verb]:
+                self.wrong(f"{data['expect']!r} is nothing this rule can do", "examples", index, "expect")
+            if "becomes" in data and deed in (None, "suppress", "withhold"):
+                self.wrong("only round, label and suppress_complement make something 'becomes'", "examples", index)
+            if deed != "suppress_complement":
+                for fact, value in data["given"].items():
+                    spec = self.words.facts.get(fact)
+                    if spec is None:
+                        what = f"{fact!r} is not a fact{did_you_mean(fact, self.words.facts)}"
+                        self.wrong(what, "examples", index, "given", fact, key=True)
+                    elif (wrong := misfit(spec, value)) is not None:
+                        self.wrong(f"{fact} {wrong}", "examples", index, "given", fact)
+            place = self.marked.place("rules", self.index, "examples", index)
+            out.append(Example(MappingProxyType(data["given"]), data.get("expect"), data.get("becomes"), place))
+        return tuple(out)
+
+
+def misfit(spec: FactSpec, value: Any) -> str | None:
+    """Why `value` cannot be a value of this fact, without printing it; None if it can."""
+    kinds = {"boolean": (bool,), "integer": (int,), "number": (int, float), "text": (str,)}
+    if not isinstance(value, kinds[spec.type]) or (spec.type != "boolean" and isinstance(value, bool)):
+        names = {"boolean": "true or false", "integer": "a whole number", "number": "a number", "text": "text"}
+        return f"must be {names[spec.type]}"
+    if isinstance(value, str):
+        near = did_you_mean(value, spec.values)
+        return f"must be one of {', '.join(spec.values)}{near}" if spec.values and value not in spec.values else None
+    if isinstance(value, bool):
+        return None
+    if not math.isfinite(value):
+        return "must be finite"
+    bounds = (
+        (spec.minimum is not None and value < spec.minimum, f"must be at least {spec.minimum}"),
+        (spec.maximum is not None and value > spec.maximum, f"must be at most {spec.maximum}"),
+        (spec.above is not None and value <= spec.above, f"must be more than {spec.above}"),
+        (spec.below is not None and value >= spec.below, f"must be less than {spec.below}"),
+    )
+    return next((text for broken, text in bounds if broken), None)
+
+
+def fit(spec: FactSpec, word: str, limit: Any, *, allow_named: bool) -> str | None:
+    """Why `fact word limit` makes no sense; None if it does."""
+    comparator = COMPARATORS[word]
+    if spec.type not in comparator.kinds:
+        return f"{word} cannot be said of {spec.name}, which is {spec.type}"
+    if comparator.takes == "number":
+        if isinstance(limit, str):
+            if limit not in LIMITS:
+                return f"{limit!r} is no limit{did_you_mean(limit, LIMITS)}"
+            return None if allow_named else "a named limit stands only in require"
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not math.isfinite(limit):
+            return f"{word} needs a number"
+        return None
+    if comparator.takes == "pair":
+        low, high = limit
+        return None if low <= high else "outside: the first number is above the second"
+    for one in limit if comparator.takes == "values" else [limit]:
+        if (wrong := misfit(spec, one)) is not None:
+            return f"{spec.name} {wrong}"
+    return None
+
+
+def _check_references(
+    rules: list[Rule], files: dict[str, MarkedFile], words: Vocabulary, problems: list[Problem]
+) -> None:
+    ids = {rule.id for rule in rules}
+    for rule in rules:
+        if rule.replaced_by is not None and rule.replaced_by not in ids:
+            problems.append(
+                Problem(rule.place, f"replaced_by names no rule{did_you_mean(rule.replaced_by, ids)}", rule.id)
+            )
+    covered = set().union(*(rule.outputs for rule in rules if rule.in_force and rule.section != "Admission"), set())
+    main = files["ruleset.yaml"]
+    for output in words.outputs:
+        if output not in covered:
+            place = main.key_place("vocabulary", "outputs", output)
+            problems.append(Problem(place, f"output {output!r} has no rule of its own: nothing would judge it"))
+
+
+def _parameters(words: Vocabulary, rules: dict[str, Rule], problems: list[Problem]) -> dict[str, ParameterValue]:
+    out: dict[str, ParameterValue] = {"suppression_mark": words.mark}
+    for name, spec in words.parameters.items():
+        try:
+            out[name] = read_parameter(spec, rules)
+        except LookupError as error:
+            problems.append(Problem(spec.place, f"parameter {name}: {error.args[0]}"))
+    return out
+
+
+def read_parameter(spec: ParameterSpec, rules: Mapping[str, Rule]) -> ParameterValue:
+    """The parameter's value, read off its rule where it belongs to one; LookupError if the rule does not say it."""
+    if spec.rule is None:
+        assert spec.value is not None
+        return spec.value
+    if spec.rule not in rules:
+        raise LookupError(f"no rule {spec.rule}{did_you_mean(spec.rule, rules)}")
+    rule = rules[spec.rule]
+    found: Any
+    if spec.rounding is not None:
+        found = rule.deed_args.get(spec.rounding)
+    else:
+        found = next((c.limit for c in rule.conditions if c.fact == spec.fact), None)
+    if isinstance(found, bool) or not isinstance(found, (int, float)):
+        raise LookupError(f"{spec.rule} sets no number for it")
+    return str(Fraction(str(found))) if spec.form == "fraction" else found

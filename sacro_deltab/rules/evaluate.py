@@ -1,0 +1,134 @@
+"""One rule against one output: conditions over checked facts, with everything that was missing or unfit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..facts.types import Fact, Facts, FactValue, Part, Provider
+from .build_rules import misfit
+from .comparators import compare
+from .limits import LIMITS, MissingFactError
+from .model import Condition, Rule, RuleSet
+
+
+@dataclass(frozen=True)
+class Lack:
+    """A fact that a rule needs and does not have, and why: nobody gave it, wrong type, wrong provider."""
+
+    fact: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A condition as it was found: its value, and its limit worked out."""
+
+    condition: Condition
+    value: FactValue
+    limit: Any
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one rule said of one target (a part, or the whole output)."""
+
+    rule: Rule
+    part: Part | None
+    applies: bool
+    met: bool = True
+    held: tuple[Failed, ...] = ()  # the `when` conditions that held
+    failed: tuple[Failed, ...] = ()  # the `require` conditions that did not
+    lacks: tuple[Lack, ...] = ()
+
+    @property
+    def target(self) -> str:
+        """Key of the part, or "output"."""
+        return "output" if self.part is None else self.part.key
+
+
+@dataclass
+class Scope:
+    """Checked access to the facts of one output: never an unfit value, never an unentitled provider."""
+
+    ruleset: RuleSet
+    facts: Facts
+    overrides: dict[str, Fact] = field(default_factory=dict)
+
+    def read(self, name: str, part: Part | None) -> FactValue | Lack:
+        """The value of a fact, or what is wrong with it."""
+        spec = self.ruleset.facts[name]
+        fact = self.overrides.get(name) or self.facts.get(name, part)
+        if fact is None:
+            if spec.part_value and part is not None and part.value is not None:
+                fact = Fact(name, part.value, Provider.COMPUTED) if _plain(part.value) else None
+            elif spec.optional:
+                return False
+        if fact is None:
+            return Lack(name, "is missing")
+        if not isinstance(fact, Fact) or fact.name != name:
+            return Lack(name, "is not what its name says")
+        wrong = misfit(spec, fact.value)
+        if wrong is not None:
+            return Lack(name, wrong)
+        if fact.by not in spec.accept:
+            return Lack(name, f"must not rest on what is {fact.by.value}")
+        return fact.value
+
+    def limit(self, condition: Condition, part: Part | None) -> Any:
+        """The limit, worked out where it is named; None where it is undefined. May raise MissingFactError."""
+        if not condition.named:
+            return condition.limit
+
+        def need(name: str) -> Any:
+            value = self.read(name, part)
+            if isinstance(value, Lack):
+                raise MissingFactError(name)
+            return value
+
+        try:
+            return LIMITS[str(condition.limit)].work_out(need, self.ruleset.parameters)
+        except (OverflowError, ZeroDivisionError, ValueError):
+            return None
+
+
+def _plain(value: Any) -> bool:
+    return type(value) in (int, float) and value == value and abs(value) != float("inf")
+
+
+def _holds(scope: Scope, condition: Condition, part: Part | None) -> tuple[bool | None, Failed | None, list[Lack]]:
+    """(holds, what was found, what is missing); holds is None where a fact is missing."""
+    value = scope.read(condition.fact, part)
+    if isinstance(value, Lack):
+        return None, None, [value]
+    try:
+        limit = scope.limit(condition, part)
+    except MissingFactError as missing:
+        lack = scope.read(missing.fact, part)
+        return None, None, [lack if isinstance(lack, Lack) else Lack(missing.fact, "is missing")]
+    found = Failed(condition, value, limit)
+    if limit is None:
+        return False, found, []
+    return compare(condition.comparator, value, limit, named=condition.named), found, []
+
+
+def evaluate(scope: Scope, rule: Rule, part: Part | None = None) -> Outcome:
+    """Judge one target by one rule. A false `when` is not_applicable even where other facts are missing."""
+    held: list[Failed] = []
+    lacks: list[Lack] = []
+    for condition in rule.when:
+        holds, found, missing = _holds(scope, condition, part)
+        if holds is False:
+            return Outcome(rule, part, applies=False)
+        lacks += missing
+        if found is not None:
+            held.append(found)
+    if lacks:
+        return Outcome(rule, part, applies=True, met=False, lacks=tuple(lacks))
+    failed: list[Failed] = []
+    for condition in rule.require:
+        holds, found, missing = _holds(scope, condition, part)
+        lacks += missing
+        if holds is False and found is not None:
+            failed.append(found)
+    return Outcome(rule, part, True, not failed and not lacks, tuple(held), tuple(failed), tuple(lacks))

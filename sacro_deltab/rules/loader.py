@@ -1,0 +1,162 @@
+"""Loading a rule set: every error with file, line and column, all of them at once; a broken set judges nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from .. import resources
+from ..errors import RuleSetError
+from . import build_rules, build_vocabulary
+from .marked_yaml import MarkedFile, Problem, read_marked
+from .model import Place, RuleSet
+from .schema_check import VERBS, check, did_you_mean
+
+_SPECIAL = ("ruleset.yaml", "decisions.yaml", "sources.yaml")
+
+
+@dataclass
+class Draft:
+    """A rule set while it is being read: marked files, what was built from them, and all problems."""
+
+    folder: Path
+    files: dict[str, MarkedFile] = field(default_factory=dict)
+    raw: dict[str, bytes] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def problem(self, place: Place, what: str, rule: str | None = None) -> None:
+        """Note something wrong."""
+        self.problems.append(Problem(place, what, rule))
+
+
+def find_folder(source: str | Path | None) -> Path:
+    """Folder of a rule set: None is the packaged one; a bare name is looked up among the packaged ones."""
+    if source is None:
+        return resources.rules_dir()
+    path = Path(source)
+    if path.is_dir():
+        return path
+    if path.is_file():
+        return path.parent
+    if len(path.parts) == 1 and (named := resources.rules_dir(str(source))).is_dir():
+        return named
+    packaged = sorted(p.name for p in resources.rules_dir().parent.iterdir() if p.is_dir())
+    raise RuleSetError(
+        f"there is no rule set {str(source)!r}{did_you_mean(str(source), packaged)}",
+        next_step=f"Give a folder with ruleset.yaml, or one of: {', '.join(packaged)}.",
+    )
+
+
+def rule_files(folder: Path) -> list[Path]:
+    """The files that make up a rule set, in order; profiles and waivers are not part of it."""
+    return sorted(p for p in folder.glob("*.yaml") if p.is_file())
+
+
+def digest(files: Mapping[str, bytes]) -> str:
+    """SHA-256 over the sorted (name, bytes) of a rule set's files; line ends count as they are."""
+    h = hashlib.sha256()
+    for name in sorted(files):
+        for piece in (name.encode(), files[name]):
+            h.update(len(piece).to_bytes(8, "big"))
+            h.update(piece)
+    return h.hexdigest()
+
+
+def raise_problems(problems: list[Problem], what: str) -> None:
+    """Raise one RuleSetError with every problem on a line of its own, in file order; nothing if there is none."""
+    if not problems:
+        return
+    unique = sorted({str(p): p for p in problems}.values(), key=lambda p: (p.place.path, p.place.line, p.place.column))
+    lines = "\n".join(f"  {problem}" for problem in unique)
+    count = f"{len(unique)} problem{'s' if len(unique) != 1 else ''}"
+    raise RuleSetError(
+        f"{what} does not load: {count}\n{lines}\n", next_step="Mend them; `rules check` lists them again."
+    )
+
+
+def load_base(source: str | Path | None = None) -> RuleSet:
+    """The rule set without a profile. Raises RuleSetError listing all errors of all files."""
+    folder = find_folder(source)
+    paths = rule_files(folder)
+    if not any(p.name == "ruleset.yaml" for p in paths):
+        raise RuleSetError("this folder holds no ruleset.yaml", path=folder, next_step="Give the folder of a rule set.")
+    try:
+        raw = tuple((p.name, p.read_bytes()) for p in paths)
+    except OSError as error:
+        raise RuleSetError(f"cannot be read: {error.strerror or error}", path=folder) from error
+    return _parse(str(folder), raw)
+
+
+@lru_cache(maxsize=16)
+def _parse(folder: str, raw: tuple[tuple[str, bytes], ...]) -> RuleSet:
+    draft = Draft(Path(folder), raw=dict(raw))
+    for name, content in raw:
+        shown = str(Path(folder) / name)
+        draft.files[name] = read_marked(Path(folder) / name, shown, raw=content)
+        draft.problems += draft.files[name].problems
+        draft.files[name].problems = []
+    raise_problems(draft.problems, f"the rule set in {folder}")
+    _check_shapes(draft)
+    raise_problems(draft.problems, f"the rule set in {folder}")
+    ruleset = build_rules.build(draft.files, draft.problems, build_vocabulary.build(draft.files, draft.problems))
+    raise_problems(draft.problems, f"the rule set in {folder}")
+    assert ruleset is not None
+    return _finish(ruleset, draft, folder)
+
+
+def _finish(ruleset: RuleSet, draft: Draft, folder: str) -> RuleSet:
+    from dataclasses import replace
+
+    return replace(ruleset, sha256=digest(draft.raw), folder=folder)
+
+
+def _check_shapes(draft: Draft) -> None:
+    for name in _SPECIAL:
+        if name not in draft.files:
+            draft.problem(Place(str(draft.folder / name), 1, 1), "the file is missing")
+    for name, marked in draft.files.items():
+        if not isinstance(marked.data, dict):
+            draft.problem(marked.place(), "must be a mapping")
+        elif name in ("decisions.yaml", "sources.yaml"):
+            check(marked, name.removesuffix(".yaml"))
+        else:
+            _check_rule_file(name, marked)
+        draft.problems += marked.problems
+        marked.problems = []
+
+
+def _check_rule_file(name: str, marked: MarkedFile) -> None:
+    check(marked, "ruleset", skip="rules")
+    wanted = ("ruleset", "vocabulary", "parameters") if name == "ruleset.yaml" else ("section", "rules")
+    for key in wanted:
+        if key not in marked.data:
+            marked.problems.append(Problem(marked.place(), f"misses {key!r}"))
+    rules = marked.data.get("rules", [])
+    if not isinstance(rules, list):
+        marked.problems.append(Problem(marked.place("rules"), "'rules' must be a list"))
+        return
+    for index, rule in enumerate(rules):
+        check_rule(marked, index, rule)
+
+
+def check_rule(marked: MarkedFile, index: int, rule: Any) -> None:
+    """Choose the schema by the rule's verb, then check against that one alone."""
+    if not isinstance(rule, dict):
+        marked.problems.append(Problem(marked.place("rules", index), "a rule is a mapping"))
+        return
+    rule_id = rule.get("id") if isinstance(rule.get("id"), str) else None
+    verbs = [verb for verb in VERBS if verb in rule]
+    if len(verbs) != 1:
+        what = f"has {' and '.join(verbs)}" if verbs else f"has none of {', '.join(VERBS)}"
+        if not verbs:
+            unknown = [key for key in rule if did_you_mean(str(key), VERBS) and key not in VERBS]
+            what += did_you_mean(unknown[0], VERBS) if unknown else ""
+        marked.problems.append(
+            Problem(marked.place("rules", index), f"a rule has exactly one verb; this one {what}", rule_id)
+        )
+        return
+    check(marked, "ruleset", "rules", index, definition=f"rule_{verbs[0]}", rule=rule_id)

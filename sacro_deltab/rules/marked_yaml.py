@@ -1,0 +1,215 @@
+"""Strict YAML with line marks: what a governance file may contain, and where each piece of it stands.
+
+A subset of YAML 1.2 in which every value means what it looks like: no anchors, aliases, merge keys, tags or
+duplicate keys; `no`, `1e-5`, `010`, `12:30` and bare dates are refused with the way to write them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .model import Place
+
+MAX_BYTES = 2_000_000
+MAX_NODES = 200_000
+MAX_DEPTH = 24
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
+_FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]+([eE][-+]?[0-9]+)?)\Z")
+_TRAPS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"(?i)(yes|no|on|off)\Z"), "means a boolean in some readers: write true or false, or put it in quotes"),
+    (re.compile(r"(?i)(true|false|null|~)\Z"), "write true, false or null in small letters, or put it in quotes"),
+    (
+        re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+\Z"),
+        "is text to YAML: write a point and a digit, as in 1.0e-5",
+    ),
+    (re.compile(r"[-+]?(\.[0-9]+|[0-9]+\.)([eE][-+]?[0-9]+)?\Z"), "write a digit on both sides of the point"),
+    (re.compile(r"[-+]?0[0-9_]+\Z"), "is an octal number to some readers: drop the leading 0, or put it in quotes"),
+    (re.compile(r"[-+]?0[xXoObB][0-9a-fA-F_]+\Z"), "write plain decimal numbers, or put it in quotes"),
+    (re.compile(r"[-+]?[0-9][0-9_]*_[0-9_]*(\.[0-9_]*)?\Z"), "write numbers without underscores"),
+    (
+        re.compile(r"[-+]?[0-9]+(:[0-5]?[0-9])+(\.[0-9]*)?\Z"),
+        "is a sexagesimal number to some readers: put it in quotes",
+    ),
+    (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*\Z"), "is a date to some readers: put it in quotes"),
+    (re.compile(r"(?i)[-+]?\.(inf|nan)\Z"), "infinity and NaN are no limits"),
+    (re.compile(r"=\Z"), "put it in quotes"),
+)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with a file; `str()` is `file:line:column: rule: what`."""
+
+    place: Place
+    what: str
+    rule: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.rule}: {self.what}" if self.rule else f"{self.place}: {self.what}"
+
+
+@dataclass
+class MarkedFile:
+    """Plain data of one file, the place of every key and value by path, and what is wrong with it."""
+
+    path: str
+    data: Any = None
+    places: dict[tuple[Any, ...], Place] = field(default_factory=dict)
+    key_places: dict[tuple[Any, ...], Place] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def place(self, *path: Any) -> Place:
+        """Place of the value at `path`, else of the nearest parent that has one."""
+        for cut in range(len(path), -1, -1):
+            found = self.places.get(tuple(path[:cut]))
+            if found is not None:
+                return found
+        return Place(self.path, 1, 1)
+
+    def key_place(self, *path: Any) -> Place:
+        """Place of the key that leads to `path`, else of the value."""
+        return self.key_places.get(tuple(path)) or self.place(*path)
+
+
+def read_marked(path: Path, name: str, *, raw: bytes | None = None) -> MarkedFile:
+    """Read one YAML file; nothing is raised for bad content, all of it is listed in `problems`."""
+    marked = MarkedFile(name)
+    start = Place(name, 1, 1)
+    if raw is None:
+        try:
+            raw = path.read_bytes()
+        except OSError as error:
+            marked.problems.append(Problem(start, f"cannot be read: {error.strerror or error}"))
+            return marked
+    if len(raw) > MAX_BYTES:
+        marked.problems.append(Problem(start, f"is larger than {MAX_BYTES} bytes"))
+        return marked
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        marked.problems.append(Problem(Place(name, line, 1), "is not UTF-8"))
+        return marked
+    try:
+        if _scan_events(text, marked):
+            _build(yaml.compose(text, Loader=_Loader), marked)
+    except yaml.YAMLError as error:
+        marked.problems.append(_syntax_problem(error, name))
+    except (ValueError, RecursionError) as error:
+        marked.problems.append(Problem(start, f"cannot be read as YAML: {type(error).__name__}"))
+    return marked
+
+
+def _syntax_problem(error: yaml.YAMLError, name: str) -> Problem:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    place = Place(name, mark.line + 1, mark.column + 1) if mark is not None else Place(name, 1, 1)
+    what = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
+    return Problem(place, f"is not YAML here: {what}")
+
+
+def _scan_events(text: str, marked: MarkedFile) -> bool:
+    """Refuse what the builder must never see (depth, size, aliases); events are iterative, so depth is harmless."""
+    depth = nodes = documents = 0
+    sound = True
+    for event in yaml.parse(text, Loader=_Loader):
+        place = Place(marked.path, event.start_mark.line + 1, event.start_mark.column + 1)
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                marked.problems.append(Problem(place, "a file holds one document"))
+                return False
+        if isinstance(event, yaml.AliasEvent):
+            marked.problems.append(Problem(place, "aliases (*name) are not allowed: write the value out"))
+            sound = False
+        if getattr(event, "anchor", None) and not isinstance(event, yaml.AliasEvent):
+            marked.problems.append(Problem(place, "anchors (&name) are not allowed: write the value out"))
+            sound = False
+        if getattr(event, "tag", None):
+            marked.problems.append(Problem(place, "tags (!name) are not allowed"))
+            sound = False
+        if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+            depth += 1
+        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            depth -= 1
+        nodes += 1
+        if depth > MAX_DEPTH:
+            marked.problems.append(Problem(place, f"is nested more than {MAX_DEPTH} deep"))
+            return False
+        if nodes > MAX_NODES:
+            marked.problems.append(Problem(place, f"holds more than {MAX_NODES} pieces"))
+            return False
+    return sound
+
+
+def _build(node: yaml.Node | None, marked: MarkedFile) -> None:
+    if node is None:
+        marked.problems.append(Problem(Place(marked.path, 1, 1), "is empty"))
+        return
+    marked.data = _value(node, (), marked)
+
+
+def _place(node: yaml.Node, marked: MarkedFile) -> Place:
+    return Place(marked.path, node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def _value(node: yaml.Node, path: tuple[Any, ...], marked: MarkedFile) -> Any:
+    marked.places[path] = _place(node, marked)
+    if isinstance(node, yaml.ScalarNode):
+        return _scalar(node, marked)
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(item, (*path, i), marked) for i, item in enumerate(node.value)]
+    return _mapping(node, path, marked)
+
+
+def _mapping(node: yaml.Node, path: tuple[Any, ...], marked: MarkedFile) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        place = _place(key_node, marked)
+        if not isinstance(key_node, yaml.ScalarNode):
+            marked.problems.append(Problem(place, "a key must be a word"))
+            continue
+        key = str(key_node.value)
+        if not key_node.style and key == "<<":
+            marked.problems.append(Problem(place, "merge keys (<<) are not allowed: write the values out"))
+            continue
+        if key in out:
+            first = marked.key_places[(*path, key)]
+            marked.problems.append(Problem(place, f"the key {key!r} stands twice (first in line {first.line})"))
+            continue
+        marked.key_places[(*path, key)] = place
+        out[key] = _value(value_node, (*path, key), marked)
+    return out
+
+
+def _scalar(node: yaml.ScalarNode, marked: MarkedFile) -> Any:
+    text = str(node.value)
+    if node.style:  # quoted, literal or folded: always text (plain is None or "")
+        return text
+    if text in ("true", "false"):
+        return text == "true"
+    if text in ("", "null"):
+        return None
+    if _INTEGER.match(text):
+        if len(text) > 18:
+            marked.problems.append(Problem(_place(node, marked), "is too large a number"))
+            return 0
+        return int(text)
+    if _FLOAT.match(text):
+        number = float(text)
+        if number in (float("inf"), float("-inf")):
+            marked.problems.append(Problem(_place(node, marked), "is too large a number"))
+            return 0.0
+        return number
+    for pattern, advice in _TRAPS:
+        if pattern.match(text):
+            marked.problems.append(Problem(_place(node, marked), f"{text!r} {advice}"))
+            break
+    return text

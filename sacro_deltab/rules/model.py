@@ -1,0 +1,248 @@
+"""The rule set as frozen values: what a loader produces and the engine reads. No behaviour beyond look-ups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from ..facts.types import FactValue, Provider
+from .types import Effect
+
+Limit = FactValue | tuple[FactValue, ...]
+ParameterValue = int | float | str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something stands in a rule file; `line` and `column` count from 1."""
+
+    path: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`fact comparator limit`; `limit` is a value, a list of values, or the name of a limit (`named`)."""
+
+    fact: str
+    comparator: str
+    limit: Limit
+    named: bool
+    place: Place
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What makes two conditions the same one."""
+        return (self.fact, self.comparator, repr(self.limit))
+
+
+@dataclass(frozen=True)
+class Example:
+    """One test beside a rule: facts `given`, then an effect word (`expect`) or a result (`becomes`)."""
+
+    given: Mapping[str, Any]
+    expect: str | None
+    becomes: Any
+    place: Place
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One sentence of the policy. `verb` is require, forbid, do or flag; `deed` is the act of a `do` rule."""
+
+    id: str
+    title: str
+    verb: str
+    outputs: frozenset[str]
+    place: Place
+    section: str
+    applies_to: tuple[str, ...] = ()
+    for_each: str | None = None
+    when: tuple[Condition, ...] = ()
+    require: tuple[Condition, ...] = ()
+    otherwise: Effect | None = None
+    deed: str | None = None
+    deed_args: Mapping[str, Any] = field(default_factory=dict)
+    ask: str | None = None
+    source: tuple[str, ...] = ()
+    decision: tuple[str, ...] = ()
+    waivable: str = "by_dac"
+    status: str = "active"
+    direction: str | None = None
+    since: str = ""
+    replaced_by: str | None = None
+    note: str | None = None
+    remedy: str | None = None
+    examples: tuple[Example, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """`when` and `require` together."""
+        return self.when + self.require
+
+    @property
+    def in_force(self) -> bool:
+        """A deprecated rule stays readable but judges nothing."""
+        return self.status != "deprecated"
+
+    @property
+    def provisional(self) -> bool:
+        """Rests on a starting value that a committee has still to confirm (D-09)."""
+        return self.status == "provisional"
+
+
+@dataclass(frozen=True)
+class FactSpec:
+    """What a fact is, who may say it and in which range; `after` facts are known only after transforms."""
+
+    name: str
+    type: str
+    by: str
+    means: str
+    reads: str
+    accept: frozenset[Provider]
+    unit: str = ""
+    values: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    above: float | None = None
+    below: float | None = None
+    after: bool = False
+    raw: bool = False
+    optional: bool = False
+    part_value: bool = False
+
+
+@dataclass(frozen=True)
+class OutputSpec:
+    """One output type: its class (`applies_to` may name it), reading label and nearest ACRO statbarn."""
+
+    name: str
+    cls: str
+    label: str
+    statbarn: str
+
+
+@dataclass(frozen=True)
+class ParameterSpec:
+    """A number other layers need: standing alone (`value`) or read off a rule's limit (`rule`)."""
+
+    name: str
+    means: str
+    value: ParameterValue | None
+    rule: str | None
+    fact: str | None
+    rounding: str | None
+    form: str | None
+    stricter: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One clause of a document: where it stands, the digest of its normalised words, and our gist of it."""
+
+    id: str
+    document: str
+    line: int
+    kind: str
+    sha256: str
+    gist: str
+    reason: str | None
+    place: Place
+
+
+@dataclass(frozen=True)
+class Document:
+    """One governing document; its words are not kept here."""
+
+    id: str
+    title: str
+    file: str
+    sha256: str
+    authority: str
+
+
+@dataclass(frozen=True)
+class PolicyDecision:
+    """Where the documents are silent or disagree: question, choice, reading not taken, clauses, signature."""
+
+    id: str
+    ask: str
+    choose: str
+    instead: str
+    clauses: tuple[str, ...]
+    signed: Mapping[str, str] | None
+    direction: str | None
+    place: Place
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class ProfileInfo:
+    """A site profile as loaded: pinned facts and ledgers travel with the rule set it tightened."""
+
+    id: str
+    title: str
+    sha256: str
+    attest: Mapping[str, FactValue]
+    ledgers: tuple[Mapping[str, str], ...]
+    changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """A loaded, checked rule set. Equal files give an equal `sha256`; the profile has a digest of its own."""
+
+    id: str
+    version: str
+    title: str
+    status: str
+    language: str
+    sha256: str
+    rules: tuple[Rule, ...]
+    outputs: Mapping[str, OutputSpec]
+    groups: Mapping[str, tuple[str, ...]]
+    facts: Mapping[str, FactSpec]
+    limits: Mapping[str, str]
+    decisions: Mapping[str, PolicyDecision]
+    clauses: Mapping[str, Clause]
+    documents: Mapping[str, Document]
+    parameters: Mapping[str, ParameterValue]
+    parameter_specs: Mapping[str, ParameterSpec]
+    mark: str
+    folder: str
+    changes: tuple[Mapping[str, str], ...] = ()
+    approvals: tuple[Mapping[str, str], ...] = ()
+    profile: ProfileInfo | None = None
+    _by_id: Mapping[str, Rule] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_id", MappingProxyType({rule.id: rule for rule in self.rules}))
+
+    @property
+    def output_types(self) -> frozenset[str]:
+        """Every output type the rule set knows."""
+        return frozenset(self.outputs)
+
+    def cls(self, output_type: str) -> str:
+        """Class of an output type (`model_weight`, `subgroup_table`, …); KeyError for an unknown type."""
+        return self.outputs[output_type].cls
+
+    def rule(self, rule_id: str) -> Rule:
+        """The rule with this id; KeyError for an unknown one."""
+        return self._by_id[rule_id]
+
+    def rules_for(self, output_type: str) -> tuple[Rule, ...]:
+        """Rules in force for one output type, in the order of the files (which means nothing to the verdict)."""
+        return tuple(rule for rule in self.rules if rule.in_force and output_type in rule.outputs)
+
+    def statement(self) -> dict[str, str]:
+        """Id, version and digest, as every record carries them."""
+        return {"id": self.id, "version": self.version, "sha256": self.sha256}

@@ -1,0 +1,127 @@
+"""Waivers: a file, one rule, one output, one end. `valid_waiver` is the only place that decides whether one holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from ..errors import RuleSetError
+from .marked_yaml import MarkedFile, Problem, read_marked
+from .model import Place, Rule, RuleSet
+from .schema_check import check
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """One exception, granted by a named decision. Dates are UTC days; it holds through the end of `expires_on`."""
+
+    id: str
+    rule: str
+    output_sha256: str
+    ruleset_sha256: str
+    granted_by: str
+    reference: str
+    reason: str
+    granted_on: date
+    expires_on: date
+    individual: bool = False
+    place: Place = Place("", 1, 1)
+
+
+@dataclass(frozen=True)
+class WaiverState:
+    """A waiver as governance sees it: `in force`, `ends soon`, `lapsed`, `not yet` or `void`, with the reason."""
+
+    waiver: Waiver
+    state: str
+    reason: str
+
+
+def refusal(ruleset: RuleSet, rule: Rule, waiver: Waiver, today: date, output_sha256: str | None) -> str | None:
+    """Why a waiver does not hold for this rule and output today; None if it holds. Nothing else decides this."""
+    if waiver.rule != rule.id:
+        return "it names another rule"
+    if rule.waivable == "never":
+        return f"{rule.id} can never be waived"
+    if rule.waivable == "by_dac_individual" and not waiver.individual:
+        return f"{rule.id} needs a decision on this one output (individual: true)"
+    if waiver.ruleset_sha256 != ruleset.sha256:
+        return "it was granted under another rule set"
+    if output_sha256 is None or waiver.output_sha256 != output_sha256:
+        return "it names another output"
+    if today < waiver.granted_on:
+        return f"it starts on {waiver.granted_on.isoformat()}"
+    if today > waiver.expires_on:
+        return f"it ended on {waiver.expires_on.isoformat()}"
+    return None
+
+
+def valid_waiver(
+    ruleset: RuleSet, rule: Rule, waivers: Sequence[Waiver], today: date, output_sha256: str | None
+) -> Waiver | None:
+    """The first waiver that holds for this rule and this output on this UTC day."""
+    return next((w for w in waivers if refusal(ruleset, rule, w, today, output_sha256) is None), None)
+
+
+def states(ruleset: RuleSet, waivers: Iterable[Waiver], today: date, soon_days: int = 30) -> list[WaiverState]:
+    """Every waiver with its state today, for `rules check`."""
+    out = []
+    for waiver in waivers:
+        try:
+            rule = ruleset.rule(waiver.rule)
+        except KeyError:
+            out.append(WaiverState(waiver, "void", f"there is no rule {waiver.rule}"))
+            continue
+        why = refusal(ruleset, rule, waiver, today, waiver.output_sha256)
+        if why is None:
+            left = (waiver.expires_on - today).days
+            state = ("ends soon", f"ends in {left} days") if left <= soon_days else ("in force", f"ends in {left} days")
+        elif today > waiver.expires_on:
+            state = ("lapsed", why)
+        elif today < waiver.granted_on:
+            state = ("not yet", why)
+        else:
+            state = ("void", why)
+        out.append(WaiverState(waiver, *state))
+    return out
+
+
+def load_waivers(path: str | Path) -> tuple[Waiver, ...]:
+    """Read one waiver file, or every `*.yaml` of a folder. Raises RuleSetError with all problems of all files."""
+    from .loader import raise_problems
+
+    where = Path(path)
+    if not where.exists():
+        raise RuleSetError("there is no such waiver file or folder", path=where)
+    files = sorted(where.glob("*.yaml")) if where.is_dir() else [where]
+    problems: list[Problem] = []
+    waivers: dict[str, Waiver] = {}
+    for file in files:
+        marked = read_marked(file, str(file))
+        if not marked.problems and check(marked, "waiver"):
+            waiver = _waiver(marked)
+            if waiver is not None and waiver.id in waivers:
+                marked.problems.append(Problem(marked.place("waiver", "id"), f"the id {waiver.id} is taken"))
+            elif waiver is not None:
+                waivers[waiver.id] = waiver
+        problems += marked.problems
+    raise_problems(problems, f"the waivers in {where}")
+    return tuple(waivers.values())
+
+
+def _waiver(marked: MarkedFile) -> Waiver | None:
+    data: dict[str, Any] = dict(marked.data["waiver"])
+    for key in ("granted_on", "expires_on"):
+        try:
+            data[key] = date.fromisoformat(data[key])
+        except ValueError:
+            marked.problems.append(Problem(marked.place("waiver", key), f"{key} is no day of the calendar"))
+    if marked.problems:
+        return None
+    if data["expires_on"] < data["granted_on"]:
+        marked.problems.append(Problem(marked.place("waiver", "expires_on"), "ends before it is granted"))
+        return None
+    return Waiver(**data, place=marked.place("waiver"))
