@@ -19,7 +19,7 @@ from ..errors import PrivacyError
 from ..model.weights import Weights
 from . import sampler
 from .blocks import GRID_BITS, Array, clip_rows, norm_bound, quantise
-from .fit import AgeMoments, age_moments, finish_weights, psd
+from .fit import AgeMoments, age_moments, finish_weights, james_stein, psd
 from .mechanisms import integer_sigma
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class Schedule:
     steps: tuple[float, ...]
     scalars: Mapping[str, float]
     residual: float
+    score_radius: float
 
     def noise_sd(self, width: int, conf: int, mu: float, reach: int) -> dict[str, float]:
         """Noise SD of every sum, known beforehand."""
@@ -69,7 +70,8 @@ class Schedule:
             return integer_sigma(reach * norm_bound(size), mu * math.sqrt(share)) * _UNIT * radius
 
         reach_of = self.scalar_radii(conf)
-        table = {name: one(conf_width(name, conf), reach_of[name], share) for name, share in self.scalars.items()}
+        sizes = {name: width if name == "u" else conf_width(name, conf) for name in self.scalars}
+        table = {name: one(sizes[name], reach_of[name], share) for name, share in self.scalars.items()}
         for k, (radius, share) in enumerate(zip(self.radii, self.rounds, strict=True), start=1):
             table[f"step_{k}"] = one(width + conf + 1, radius, share)
         return table
@@ -79,7 +81,7 @@ class Schedule:
         root = math.sqrt(max(conf, 1))
         return {
             "n": 1.0, "t": 1.0, "q": 1.0, "tq": 1.0, "qq": 1.0, "d": self.residual, "dt": self.residual,
-            "dq": self.residual, "c": root, "cc": float(max(conf, 1)), "cp": root,
+            "dq": self.residual, "c": root, "cc": float(max(conf, 1)), "cp": root, "u": self.score_radius,
         }  # fmt: skip
 
 
@@ -91,6 +93,7 @@ def conf_width(name: str, conf: int) -> int:
 def plan_schedule(
     width: int,
     *,
+    score_radius: float,
     age_sd: float,
     residual_sd: float,
     conf: int = 0,
@@ -102,7 +105,7 @@ def plan_schedule(
     last: float = 0.6,
 ) -> Schedule:
     """Schedule from public quantities (`age_sd`, `residual_sd` in t units). Constants measured in simulation."""
-    scalars = {"t": 0.02, "q": 0.03, "tq": 0.01, "qq": 0.01, "d": 0.02, "dt": 0.05, "dq": 0.03}
+    scalars = {"t": 0.02, "q": 0.03, "tq": 0.01, "qq": 0.01, "d": 0.02, "dt": 0.05, "dq": 0.03, "u": 0.04}
     if count:
         scalars["n"] = 0.01
     if conf:
@@ -113,7 +116,7 @@ def plan_schedule(
     free = 1.0 - sum(scalars.values())
     shares = [free * weight / sum(weights) for weight in weights]
     steps = [first * (last / first) ** (k / max(rounds - 1, 1)) for k in range(rounds)]
-    return Schedule(tuple(sizes), tuple(shares), tuple(steps), scalars, 2 * residual_sd)
+    return Schedule(tuple(sizes), tuple(shares), tuple(steps), scalars, 2 * residual_sd, score_radius)
 
 
 def descend(job: Job, schedule: Schedule, scores: Array, components: Array, score_sd: Array) -> tuple[Weights, Purse]:
@@ -131,14 +134,15 @@ def descend(job: Job, schedule: Schedule, scores: Array, components: Array, scor
     sums = {name: float(scalar(name, v)[0]) for name, v in (("t", t), ("q", q), ("tq", t * q), ("qq", q * q))}
     age = age_moments(n, sums["t"], sums["q"], sums["tq"], sums["qq"])
     target = t - age.mean
-    rows = np.column_stack([scores, conf, np.ones(t.size)])
+    centre = _centre(purse, schedule, job, scores, n, age)
+    rows = np.column_stack([scores - centre, conf, np.ones(t.size)])
     b = np.zeros(rows.shape[1])
     for k, (radius, share, step) in enumerate(zip(schedule.radii, schedule.rounds, schedule.steps, strict=True), 1):
         gap = target - rows @ b
         b = b + step / n * purse.sum(f"step_{k}", gap[:, None] * rows, radius, share)
     width = scores.shape[1]
     b1, intercept = b[:width], float(b[-1])
-    fitted = scores @ b1 + intercept
+    fitted = (scores - centre) @ b1 + intercept
     by_conf, conf_mean = np.zeros(conf.shape[1]), np.zeros(conf.shape[1])
     if conf.shape[1]:
         by_conf, conf_mean = _confound_slope(scalar, conf, fitted, n)
@@ -154,11 +158,24 @@ def descend(job: Job, schedule: Schedule, scores: Array, components: Array, scor
         b1,
         linear,
         square,
-        offset=intercept - shift,
+        offset=intercept - shift - float(centre @ b1),
         by_conf=by_conf,
         conf_mean=conf_mean,
     )
     return weights, purse
+
+
+def _centre(purse: Purse, schedule: Schedule, job: Job, scores: Array, n: float, age: AgeMoments) -> Array:
+    """Mean score of the cohort: what public people of this mean age have, corrected by a noisy mean where it says more.
+
+    A cohort off the public centre couples intercept and slopes, and the descent then crawls.
+    """
+    width, basis = scores.shape[1], job.basis
+    assert basis is not None
+    years = job.bounds.age_mid + job.bounds.age_half * age.mean - basis.age_mean
+    expected = basis.age_b1[:width] / basis.age_sd**2 * years
+    noisy = purse.sum("u", scores, schedule.score_radius, schedule.scalars["u"]) / n
+    return np.asarray(expected + james_stein(noisy - expected, (purse.sd["u"] / n) ** 2))
 
 
 def _confound_slope(scalar: Callable[[str, Array], Array], conf: Array, fitted: Array, n: float) -> tuple[Array, Array]:

@@ -51,6 +51,7 @@ def shared_gradient(job: Job) -> Path:
     count = 0 if job.confounds is None else job.confounds.shape[1]
     schedule = plan_schedule(
         size,
+        score_radius=float(basis.radius[size - 1]),
         age_sd=min(basis.age_sd / half, 1.0),
         residual_sd=min(float(basis.residual_sd[size - 1]) / half, 1.0),
         conf=count,
@@ -124,4 +125,4 @@ def shared_moments(job: Job, n_public: int | None) -> Path:
 
 def gram_from(size: int) -> int:
     """N from which the noisy Gram is worth its budget: above it the public Gram's mismatch is the larger error."""
-    return math.ceil(600 * float(size) ** 1.1)
+    return math.ceil(600 * math.pow(size, 1.1))
