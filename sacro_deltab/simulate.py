@@ -72,6 +72,37 @@ def smith_cohort(
     return Simulated(x, ages, delta, tuple(f"feature_{i + 1}" for i in range(n_features)))
 
 
+@dataclass(frozen=True)
+class SmithSim1:
+    """Simulation 1 as in the reference cases: people, true delta (years) and a fold (0 to 9) per person."""
+
+    people: Simulated
+    fold: npt.NDArray[np.int64]
+
+
+def smith_sim1(seed: int, *, n: int, n_latent: int, n_features: int, noise_x: float = 0.5) -> SmithSim1:
+    """Simulation 1 of Smith et al. 2019 with the draw order of the reference cases `smith_sim1_*`.
+
+    Ages ``45 + 25 U + 0.5 N`` years, delta of SD 2 years; the first latent is age + delta; latents and mixed features
+    are standardised on the whole sample before noise of SD `noise_x` is added.
+    """
+    rng = np.random.default_rng(seed)
+    uniform, age_noise, delta = rng.random(n), rng.normal(size=n), 2.0 * rng.normal(size=n)
+    latent = rng.normal(size=(n, n_latent))
+    mixing = rng.normal(size=(n_latent, n_features)) ** 5
+    noise = rng.normal(size=(n, n_features))
+    fold = rng.integers(10, size=n)
+    age = 45.0 + 25.0 * uniform + 0.5 * age_noise
+    latent[:, 0] = age + delta
+    mixed = _standardised(_standardised(latent) @ mixing)
+    names = tuple(f"feature_{i + 1}" for i in range(n_features))
+    return SmithSim1(Simulated(mixed + noise_x * noise, age, delta, names), fold)
+
+
+def _standardised(a: Array) -> Array:
+    return np.asarray((a - a.mean(axis=0)) / a.std(axis=0))
+
+
 # --- the demonstration study ---------------------------------------------------------------------------------------
 
 _REGIONS = (
