@@ -1,4 +1,4 @@
-"""The rule language and its engine: load a rule set, judge facts, explain, compare. Imports no numpy, pandas or acro."""
+"""The rule language and its engine: load a rule set, judge facts, explain, compare. No numpy, pandas or acro."""
 
 from .engine import decide, facts_required, unknown_facts
 from .explain import explain

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -179,7 +180,7 @@ class _RuleBuilder:
         limits = [band.get("below", band.get("up_to")) for band in args["bands"]]
         if limits[-1] is not None or None in limits[:-1]:
             self.wrong("every band but the last has a limit, and the last has none", "do", "label_band", "bands")
-        elif any(a > b for a, b in zip(limits[:-2], limits[1:-1], strict=True)):
+        elif any(a > b for a, b in pairwise(limits[:-1])):
             self.wrong("bands go upwards", "do", "label_band", "bands")
 
     def _examples(self, verb: str, deed: str | None) -> tuple[Example, ...]:
@@ -215,6 +216,10 @@ def misfit(spec: FactSpec, value: Any) -> str | None:
         return f"must be one of {', '.join(spec.values)}{near}" if spec.values and value not in spec.values else None
     if isinstance(value, bool):
         return None
+    return _out_of_range(spec, float(value)) if isinstance(value, (int, float)) else None
+
+
+def _out_of_range(spec: FactSpec, value: float) -> str | None:
     if not math.isfinite(value):
         return "must be finite"
     bounds = (

@@ -35,7 +35,7 @@ def collect_findings(
         if not outcome.lacks:
             _add(ruleset, groups, outcome, waived)
     for key in sorted(complements):
-        _add_complement(ruleset, groups, key, outcomes)
+        _add_complement(groups, key, outcomes)
     findings = [_finding(group) for group in groups.values()]
     findings += _lacking(ruleset, outcomes)
     findings += [_shape(ruleset, text) for text in problems]
@@ -85,9 +85,7 @@ def _add(
         group.asks = group.asks or [ask]
 
 
-def _add_complement(
-    ruleset: RuleSet, groups: dict[tuple[object, ...], _Group], key: str, outcomes: list[Outcome]
-) -> None:
+def _add_complement(groups: dict[tuple[object, ...], _Group], key: str, outcomes: list[Outcome]) -> None:
     rules = list(dict.fromkeys(o.rule for o in outcomes if o.rule.deed == "suppress_complement"))
     inside = "Suppressed so that a small group cannot be worked out from it."
     groups[(Effect.SUPPRESS, key)] = _Group(Effect.SUPPRESS, key, inside, messages.CELLS_OUTSIDE, rules)

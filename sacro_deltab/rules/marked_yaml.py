@@ -109,7 +109,7 @@ def read_marked(path: Path, name: str, *, raw: bytes | None = None) -> MarkedFil
 
 
 def _syntax_problem(error: yaml.YAMLError, name: str) -> Problem:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    mark: Any = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     place = Place(name, mark.line + 1, mark.column + 1) if mark is not None else Place(name, 1, 1)
     what = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
     return Problem(place, f"is not YAML here: {what}")
@@ -117,9 +117,10 @@ def _syntax_problem(error: yaml.YAMLError, name: str) -> Problem:
 
 def _scan_events(text: str, marked: MarkedFile) -> bool:
     """Refuse what the builder must never see (depth, size, aliases); events are iterative, so depth is harmless."""
-    depth = nodes = documents = 0
+    depth = documents = 0
     sound = True
-    for event in yaml.parse(text, Loader=_Loader):
+    event: Any
+    for nodes, event in enumerate(yaml.parse(text, Loader=_Loader)):
         place = Place(marked.path, event.start_mark.line + 1, event.start_mark.column + 1)
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
@@ -139,7 +140,6 @@ def _scan_events(text: str, marked: MarkedFile) -> bool:
             depth += 1
         elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
             depth -= 1
-        nodes += 1
         if depth > MAX_DEPTH:
             marked.problems.append(Problem(place, f"is nested more than {MAX_DEPTH} deep"))
             return False

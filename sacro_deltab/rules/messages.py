@@ -48,16 +48,15 @@ def limit_words(condition: Condition, limit: Any, *, inside: bool) -> str:
 
 
 def _reads(ruleset: RuleSet, fact: str) -> str:
-    spec = ruleset.facts[fact]
-    return spec.reads
+    return ruleset.facts[fact].reads
 
 
 def _inside_conditions(ruleset: RuleSet, found: tuple[Failed, ...], asks: str) -> str:
-    pieces = [
-        f"{_reads(ruleset, f.condition.fact)}: {words(f.value)}; {asks} {limit_words(f.condition, f.limit, inside=True)}"
-        for f in found
-    ]
-    return ". ".join(pieces)
+    def one(f: Failed) -> str:
+        limit = limit_words(f.condition, f.limit, inside=True)
+        return f"{_reads(ruleset, f.condition.fact)}: {words(f.value)}; {asks} {limit}"
+
+    return ". ".join(one(f) for f in found)
 
 
 def inside_text(ruleset: RuleSet, outcome: Outcome) -> str:

@@ -123,7 +123,7 @@ def _changed(base: RuleSet, marked: MarkedFile, index: int, entry: dict[str, Any
                 continue
             parsed = _conditions(base, marked, index, key, entry[key])
             kept = tuple(c for c in getattr(old, key) if c.fact not in entry[key])
-            new = replace(new, **{key: kept + parsed})
+            new = replace(new, require=kept + parsed) if key == "require" else replace(new, when=kept + parsed)
     if "otherwise" in entry:
         if old.verb != "require":
             place = marked.key_place("tighten", index, "otherwise")

@@ -54,10 +54,11 @@ def check(
 def _report(marked: MarkedFile, error: ValidationError, where: tuple[Any, ...], rule: str | None) -> None:
     if error.validator == "additionalProperties":
         known = list(error.schema.get("properties", {})) if isinstance(error.schema, Mapping) else []
-        for key in error.instance:
+        instance: Any = error.instance
+        for key in instance:
             if key not in known:
                 hint = ""
-                if error.instance[key] is None:
+                if instance[key] is None:
                     hint = " (a comma in unquoted text inside { } starts a new key: put the text in quotes)"
                 place = marked.key_place(*where, key)
                 marked.problems.append(Problem(place, f"unknown key {key!r}{did_you_mean(key, known)}{hint}", rule))
@@ -68,17 +69,18 @@ def _report(marked: MarkedFile, error: ValidationError, where: tuple[Any, ...], 
 
 def _sentence(error: ValidationError, where: tuple[Any, ...]) -> str:
     name = f"{where[-1]!r}" if where else "the file"
-    value = error.validator_value
+    value: Any = error.validator_value
+    instance: Any = error.instance
     if error.validator == "required":
-        missing = [key for key in value if key not in error.instance]
+        missing = [key for key in value if key not in instance]
         return f"misses {', '.join(repr(key) for key in missing)}"
     if error.validator in ("enum", "const"):
         allowed = value if error.validator == "enum" else [value]
         words = ", ".join(str(one) for one in allowed)
-        return f"{name} must be {'one of ' if len(allowed) > 1 else ''}{words}{_near(error.instance, allowed)}"
+        return f"{name} must be {'one of ' if len(allowed) > 1 else ''}{words}{_near(instance, allowed)}"
     if error.validator == "type":
         kinds = value if isinstance(value, list) else [value]
-        got = "nothing" if error.instance is None else _kind(error.instance)
+        got = "nothing" if instance is None else _kind(instance)
         return f"{name} must be {' or '.join(_article(kind) for kind in kinds)}, not {got}"
     if error.validator == "pattern":
         return f"{name} is not written as it must be ({value})"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from typing import Any
 
 from .comparators import COMPARATORS, compare
@@ -71,7 +72,7 @@ def _samples(conditions: Iterable[Condition]) -> list[Any]:
     if not numbers:
         return others
     points = sorted(numbers)
-    between = [(a + b) / 2 for a, b in zip(points, points[1:], strict=False)]
+    between = [(a + b) / 2 for a, b in pairwise(points)]
     nudges = [p + d for p in points for d in (-abs(p) * 1e-12 - 1e-300, abs(p) * 1e-12 + 1e-300)]
     return [*points, *between, *nudges, points[0] - 1.0, points[-1] + 1.0]
 

@@ -28,7 +28,7 @@ class Waiver:
     granted_on: date
     expires_on: date
     individual: bool = False
-    place: Place = Place("", 1, 1)
+    place: Place | None = None
 
 
 @dataclass(frozen=True)
