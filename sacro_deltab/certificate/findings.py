@@ -8,7 +8,7 @@ from typing import Any
 
 from .layout import ENVELOPE, STATEMENT, STRUCTURE
 from .policy import Policy
-from .viewer import listed_files
+from .viewer import file_statuses, listed_files
 
 VERDICTS = ("pass", "review", "fail")
 EFFECTS = ("block", "withhold", "review", "suppress", "round", "label", "pass")
@@ -92,16 +92,18 @@ def prepare_outputs(
 ) -> list[PreparedOutput]:
     """One entry an output: every listed file in exactly one, files nobody judged in a failing one of their own.
 
-    A file that is listed, or lies there, without a judgement is a fail: nothing passes by being forgotten.
+    A file that is listed, or lies there, without a judgement is a fail: nothing passes by being forgotten. In a
+    session's own statement a file of the researcher's plain ACRO calls has ACRO's status, at best `review`.
     """
     groups = _groups(report, evidence)
     out = [_prepare(group, policy) for group in groups]
     judged = {name for o in out for name in o.files}
     skip = STRUCTURE | {STATEMENT, ENVELOPE}
+    by_acro = file_statuses(results) if report is None else {}
     for name in dict.fromkeys([*listed_files(results), *present]):
         if name not in judged and name not in skip:
             kept = name.startswith("session_summary") or name in _strings((report or {}).get("kept_inside"))
-            out.append(_unjudged(name, kept))
+            out.append(_unjudged(name, kept, worst([by_acro[name], "review"]) if name in by_acro else "fail"))
     return sorted(out, key=lambda o: (o.name, o.files))
 
 
@@ -246,13 +248,13 @@ def _fact_names(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     }
 
 
-def _unjudged(name: str, kept: bool) -> PreparedOutput:
+def _unjudged(name: str, kept: bool, verdict: str) -> PreparedOutput:
     return PreparedOutput(
         name=name,
         type="unknown",
         title="",
         files=(name,),
-        verdict="fail",
+        verdict=verdict,
         kept_inside=kept,
         rules={},
         raw_rules={},

@@ -42,12 +42,18 @@ def placeholder_envelope() -> bytes:
     return canonical_json({"payload": "", "payloadType": PAYLOAD_TYPE, "signatures": []})
 
 
+def placeholder(name: str) -> bytes:
+    """Fixed bytes of `certificate.json` or `certificate.dsse.json` before there is anything to say."""
+    if name == ENVELOPE:
+        return placeholder_envelope()
+    return canonical_json({"placeholder": "the statement is written when the session is finalised"})
+
+
 def write_placeholders(folder: Path) -> tuple[Path, Path]:
     """Write both certificate files with fixed bytes; returns their paths (statement, envelope)."""
-    statement, envelope = folder / STATEMENT, folder / ENVELOPE
-    statement.write_bytes(canonical_json({"placeholder": "the statement is written when the session is finalised"}))
-    envelope.write_bytes(placeholder_envelope())
-    return statement, envelope
+    for name in (STATEMENT, ENVELOPE):
+        (folder / name).write_bytes(placeholder(name))
+    return folder / STATEMENT, folder / ENVELOPE
 
 
 def seal_folder(
@@ -68,7 +74,8 @@ def seal_folder(
     folder
         The folder as ACRO and the session wrote it, `inside/` included; usually a temporary one that is renamed after.
     report, evidence
-        The report of `check` if there is one, and the evidence; with no report the recorded decisions count.
+        The evidence. Without a report (what `finalise` does) the decisions it records count, and `check` can make the
+        same statement again from the folder alone (`statement.departures`).
     ruleset
         The session's rule set (or a `Policy`).
     certificate_id

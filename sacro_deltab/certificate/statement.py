@@ -256,7 +256,7 @@ def _predicate(
             "unit": _text(session.get("unit")),
         },
         "versions": {**versions(), "session": _session_versions(session)},
-        "policy": {**context.policy.to_json(), "waivers": [waiver_json(w) for w in context.waivers]},
+        "policy": {**context.policy.to_json(), "waivers": _waivers(outputs, context)},
         "files": [
             {"file": name, "verdict": o.verdict_under(context.cap), "output": o.name, "kept_inside": o.kept_inside}
             for o in outputs
@@ -298,6 +298,12 @@ def _verdict(
 
 def _status(effect: str) -> str:
     return {"block": "fail", "withhold": "fail", "fail": "fail", "review": "review"}.get(effect, "pass")
+
+
+def _waivers(outputs: Sequence[PreparedOutput], context: Context) -> list[dict[str, str]]:
+    """Waivers that lowered something, each with its end."""
+    used = {str(f["waived_by"]) for o in outputs for f in o.findings if f.get("waived_by")}
+    return [w for w in map(waiver_json, context.waivers) if w["id"] in used]
 
 
 def _folder_findings(report: Mapping[str, Any] | None, context: Context) -> list[dict[str, Any]]:

@@ -98,7 +98,8 @@ class _Run:
     source: Source
     trust: Trust
     at: datetime
-    rules: Path | None
+    rules: str | None
+    profile: str | None
     ledger: str | None
     checks: list[Check] = field(default_factory=list)
 
@@ -117,6 +118,7 @@ def verify_path(
     trust: Trust | Path | str,
     *,
     rules: Path | str | None = None,
+    profile: Path | str | None = None,
     ledger: str | Path | None = None,
     at: datetime | None = None,
     released: bool = False,
@@ -129,8 +131,9 @@ def verify_path(
         Session folder, what is left of it without `inside/`, or a release zip.
     trust
         Trust file: keys per node and role, thresholds, pinned ledgers.
-    rules
-        Rule set whose digest the record must name; without it the digest is reported, not compared.
+    rules, profile
+        Rule set (a name or a folder) and site profile that the record must name; without a rule set its digest is
+        reported, not compared.
     ledger
         Ledger in which the record's head must be found.
     at
@@ -152,7 +155,7 @@ def verify_path(
         trust = load_trust(trust)
     source = open_source(Path(path), released=released)
     moment = (at or datetime.now(UTC)).astimezone(UTC)
-    run = _Run(source, trust, moment, None if rules is None else Path(rules), None if ledger is None else str(ledger))
+    run = _Run(source, trust, moment, _name(rules), _name(profile), _name(ledger))
     if ENVELOPE not in source.names:
         raise UnreadableError(
             "there is no certificate here.",
@@ -251,14 +254,17 @@ def _policy(run: _Run, predicate: Mapping[str, Any]) -> None:
     policy = predicate["policy"]
     profile = f", profile {policy['profile']['id']}" if policy["profile"] else ""
     name = f"{policy['id']} {policy['version']}{profile}"
-    if run.rules is None:
+    if run.rules is None and run.profile is None:
         run.skip("policy", f"{name}, sha256 {policy['sha256'][:16]}…: give --rules to compare it with a rule set")
         return
     from ..rules import load_ruleset
 
-    given = load_ruleset(str(run.rules))
-    same = (str(given.id), str(given.version), str(given.sha256)) == (policy["id"], policy["version"], policy["sha256"])
+    given = load_ruleset(run.rules, profile=run.profile)
+    same = (given.id, given.version, given.sha256) == (policy["id"], policy["version"], policy["sha256"])
     problems = [] if same else [f"the record names {name}, not the rule set given ({given.id} {given.version})"]
+    site = None if given.profile is None else {"id": given.profile.id, "sha256": given.profile.sha256}
+    if run.profile is not None and site != policy["profile"]:
+        problems.append("the record does not name the site profile given")
     run.add("policy", problems, f"{name} is the rule set given")
 
 
@@ -339,6 +345,10 @@ def _refuse_inside(trust: Path, path: Path) -> None:
             path=trust,
             next_step="use the TRE's own trust file; one that came with the release proves nothing.",
         )
+
+
+def _name(value: Path | str | None) -> str | None:
+    return None if value is None else str(value)
 
 
 def _join(problems: list[str] | tuple[str, ...]) -> str:

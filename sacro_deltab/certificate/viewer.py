@@ -82,13 +82,18 @@ def record_digests(results: Mapping[str, Any]) -> dict[str, Any]:
 
 def listed_files(results: Mapping[str, Any]) -> list[str]:
     """Names of the files that records list."""
-    out: list[str] = []
+    return list(file_statuses(results))
+
+
+def file_statuses(results: Mapping[str, Any]) -> dict[str, str]:
+    """File → status of the record that lists it."""
+    out: dict[str, str] = {}
     records = results.get("results")
     for record in records.values() if isinstance(records, dict) else ():
         files = record.get("files") if isinstance(record, dict) else None
         for item in files if isinstance(files, list) else ():
             if isinstance(item, dict):
-                out.append(str(item.get("name")))
+                out[str(item.get("name"))] = str(record.get("status"))
     return out
 
 

@@ -1,0 +1,272 @@
+"""`sacro-deltab keygen`, `certify`, `verify`, `crate`: keys, signing, verifying, packaging."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..certificate.certify import Certified
+    from ..certificate.verify import VerifyResult
+
+TRUST_VARIABLE = "SACRO_DELTAB_TRUST"
+
+_CERTIFY_HELP = """Check DIR again and sign what is found. Exit code as `check`: 0 pass, 1 fail, 3 review, 2 unreadable.
+
+The signed record goes into DIR/certificate.dsse.json. Without a ledger that the trust file pins, neither `pass` nor
+`formal` is signed. A fail is signed as a fail. Every fact that could not be measured again is named.
+
+A key of checker1, checker2 or dac adds its signature to the record that is there, if it still holds.
+
+Example: sacro-deltab certify outputs --key tool.pem --trust trust.json --ledger budget.db
+"""
+_VERIFY_HELP = """Verify a certified folder, or the zip that SACRO-Viewer made of it, offline.
+
+Exit code: 0 the record is authentic and complete, whatever verdict it carries; 1 a check fails; 2 unreadable.
+
+Example: sacro-deltab verify outputs --trust trust.json --ledger budget.db
+"""
+_KEYGEN_HELP = """Make an encrypted Ed25519 key and enter it in a trust file, where it counts at once for two years.
+
+The passphrase comes from a prompt, --passphrase-file (one trailing newline is dropped) or $SACRO_DELTAB_PASSPHRASE.
+Keep key and trust file where researchers cannot write.
+
+Example: sacro-deltab keygen --out tool.pem --role tool --trust trust.json
+"""
+_CRATE_HELP = """Package a certified folder as a Five Safes RO-Crate 0.4 (zip, BagIt 1.0), offline.
+
+Outputs are left out when the certificate says fail, and so are files that are kept inside.
+Needs the extra: pip install 'sacro-deltab[crate]'. Exit code: 0 written, 1 the certificate does not hold, 2 unreadable.
+
+Example: sacro-deltab crate outputs --trust trust.json --out release.zip
+"""
+
+_KEY = typer.Option("--key", help="Private key (encrypted PKCS#8).")
+_PASSPHRASE = typer.Option("--passphrase-file", help="File with the key's passphrase.")
+_TRUST = typer.Option("--trust", help=f"Trust file. Default: ${TRUST_VARIABLE}, else trust.json beside the key.")
+_JSON = typer.Option("--json", help="Print JSON alone.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("certify", help=_CERTIFY_HELP)(certify)
+    app.command("verify", help=_VERIFY_HELP)(verify)
+    app.command("keygen", help=_KEYGEN_HELP)(keygen)
+    app.command("crate", help=_CRATE_HELP)(crate)
+
+
+def prompt_passphrase() -> str:
+    """Ask on the terminal, unseen; empty when nobody can be asked."""
+    import sys
+
+    return str(typer.prompt("Passphrase", hide_input=True, err=True)) if sys.stdin.isatty() else ""
+
+
+def find_trust(given: Path | None, key: Path | None, folder: Path | None = None) -> Path:
+    """The trust file: as given, by environment, or `trust.json` beside the key or in the working directory."""
+    if given is not None:
+        return given
+    named = os.environ.get(TRUST_VARIABLE)
+    candidates = [Path(named)] if named else []
+    candidates += [key.parent / "trust.json"] if key is not None else []
+    candidates.append(Path("trust.json"))
+    for candidate in candidates:
+        outside = folder is None or not candidate.resolve().is_relative_to(folder.resolve())
+        if candidate.is_file() and outside:
+            return candidate
+    raise InputError("there is no trust file.", next_step="name it with --trust FILE; `keygen` makes one.")
+
+
+def keygen(
+    out: Annotated[Path, typer.Option("--out", help="File for the private key; must not exist.")],
+    role: Annotated[str, typer.Option("--role", help="tool, checker1, checker2 or dac.")],
+    trust: Annotated[Path, typer.Option("--trust", help="Trust file; made if missing.")],
+    node: Annotated[str, typer.Option("--node", help="Node the key signs for.")] = "local",
+    passphrase_file: Annotated[Path | None, _PASSPHRASE] = None,
+    as_json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Make a key."""
+    from ..certificate.keys import keygen as make
+    from ..certificate.keys import read_passphrase
+
+    key = make(out, role, trust, read_passphrase(passphrase_file, _new_passphrase), node=node)
+    if as_json:
+        _print({"keyid": key.keyid, "role": role, "node": node, "key": str(out), "trust": str(trust)})
+    else:
+        typer.echo(f"{out}: private key {key.keyid}, encrypted")
+        typer.echo(f"{trust}: may sign as {role} at node {node} from now for two years")
+
+
+def _new_passphrase() -> str:
+    import sys
+
+    if not sys.stdin.isatty():
+        return ""
+    return str(typer.prompt("Passphrase for the new key", hide_input=True, confirmation_prompt=True, err=True))
+
+
+def certify(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A finalised session folder.", show_default=False)],
+    key: Annotated[Path, _KEY],
+    passphrase_file: Annotated[Path | None, _PASSPHRASE] = None,
+    trust: Annotated[Path | None, _TRUST] = None,
+    ledger: Annotated[str, typer.Option("--ledger", help="The privacy ledger (file or URL).")] = "budget.db",
+    cohort: Annotated[Path | None, typer.Option("--cohort", help="The cohort: facts are measured again.")] = None,
+    rules: Annotated[str | None, typer.Option("--rules", help="Rule set: name or folder.")] = None,
+    profile: Annotated[str | None, typer.Option("--profile", help="Site profile.")] = None,
+    waivers: Annotated[Path | None, typer.Option("--waivers", help="Waivers: file or folder.")] = None,
+    page: Annotated[Path | None, typer.Option("--page", help="Also write the printable page to this file.")] = None,
+    add: Annotated[bool, typer.Option("--add", help="Add a signature to the record that is there.")] = False,
+    as_json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Check again and sign."""
+    from ..certificate.certify import Request, certify_folder
+    from ..certificate.keys import load_key, read_passphrase
+    from ..certificate.policy import policy_of
+    from ..rules import load_ruleset, load_waivers
+    from ..trust import load_trust
+
+    trusted = load_trust(find_trust(trust, key, folder))
+    opened = load_key(key, read_passphrase(passphrase_file, prompt_passphrase))
+    ruleset = load_ruleset(rules, profile=profile)
+    used = load_waivers(waivers) if waivers is not None else ()
+
+    def check(where: Path) -> dict[str, Any]:
+        from ..screening import check_paths
+
+        typer.echo("checking the folder again", err=True)
+        report = check_paths(
+            [where], ruleset=ruleset, cohort=cohort, trust=trusted, ledger=_existing(ledger), waivers=used
+        )
+        return report.to_json()
+
+    request = Request(trusted, policy_of(ruleset), check, ledger=_existing(ledger), waivers=used, add=add)
+    done = certify_folder(folder, opened, request)
+    if page is not None:
+        _write_page(folder, page)
+    _print_certified(done, as_json)
+    raise typer.Exit(done.exit_code)
+
+
+def _existing(ledger: str) -> str | None:
+    """A ledger given by URL, or a file that is there; the default file may be missing."""
+    if "://" in ledger or Path(ledger).exists():
+        return ledger
+    if ledger != "budget.db":
+        raise InputError("there is no such ledger.", path=ledger)
+    return None
+
+
+def _print_certified(done: Certified, as_json: bool) -> None:
+    if as_json:
+        _print(
+            {
+                "verdict": done.verdict,
+                "label": done.label,
+                "certificate_id": done.certificate_id,
+                "keyid": done.keyid,
+                "role": done.role,
+                "recorded_not_recomputed": list(done.recorded),
+                "capped": list(done.caps),
+                "notes": list(done.notes),
+            }
+        )
+        return
+    for name in done.recorded:
+        typer.echo(f"recorded, not recomputed: {name}")
+    for why in done.caps:
+        typer.echo(f"neither pass nor formal: {why}")
+    for note in done.notes:
+        typer.echo(note)
+    typer.echo(f"signed as {done.role} by {done.keyid[:16]}: verdict {done.verdict}, noise {done.label}")
+
+
+def verify(
+    path: Annotated[Path, typer.Argument(metavar="DIR", help="A folder, or the viewer's zip.", show_default=False)],
+    trust: Annotated[Path | None, typer.Option("--trust", help=f"Trust file. Default: ${TRUST_VARIABLE}.")] = None,
+    rules: Annotated[str | None, typer.Option("--rules", help="Rule set the record must name.")] = None,
+    profile: Annotated[str | None, typer.Option("--profile", help="Site profile the record must name.")] = None,
+    ledger: Annotated[str | None, typer.Option("--ledger", help="Ledger the record's head must be in.")] = None,
+    at: Annotated[str | None, typer.Option("--at", help="Verify as of this day (YYYY-MM-DD); default now.")] = None,
+    released: Annotated[bool, typer.Option("--released", help="DIR is an unpacked release of the viewer.")] = False,
+    page: Annotated[
+        Path | None, typer.Option("--page", help="Write the printable page of a record that holds.")
+    ] = None,
+    as_json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Verify."""
+    from ..certificate.verify import verify_path
+
+    result = verify_path(
+        path,
+        find_trust(trust, None, path),
+        rules=rules,
+        profile=profile,
+        ledger=ledger,
+        at=None if at is None else _day(at),
+        released=released,
+    )
+    _print_verified(result, as_json)
+    if page is not None and result.ok and result.statement is not None:
+        from ..certificate.page import render_page
+
+        page.write_text(render_page(result.statement), encoding="utf-8")
+    raise typer.Exit(result.exit_code)
+
+
+def _print_verified(result: VerifyResult, as_json: bool) -> None:
+    if as_json:
+        _print(result.to_json())
+        return
+    for check in result.checks:
+        typer.echo(check.line())
+    typer.echo(result.conclusion())
+
+
+def _day(text: str) -> datetime:
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(hour=12, tzinfo=UTC)
+    except ValueError:
+        raise InputError("a day is written YYYY-MM-DD.", place="--at") from None
+
+
+def crate(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A certified folder.", show_default=False)],
+    trust: Annotated[Path | None, typer.Option("--trust", help=f"Trust file. Default: ${TRUST_VARIABLE}.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The zip. Default: DIR.crate.zip beside DIR.")] = None,
+    as_json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Package."""
+    from ..certificate.crate import write_crate
+
+    target = out if out is not None else folder.resolve().with_name(f"{folder.resolve().name}.crate.zip")
+    done = write_crate(folder, find_trust(trust, None, folder), target)
+    if as_json:
+        _print({"crate": str(target), "id": done.urn, "verdict": done.verdict, "outputs": list(done.outputs)})
+        return
+    for name in done.outputs:
+        typer.echo(f"packed {name}")
+    if not done.outputs:
+        typer.echo("no outputs packed: the disclosure check failed")
+    typer.echo(f"{target}: {done.urn}")
+
+
+def _write_page(folder: Path, page: Path) -> None:
+    from ..certificate.canonical import read_canonical
+    from ..certificate.envelope import read_envelope
+    from ..certificate.layout import ENVELOPE
+    from ..certificate.page import render_page
+
+    payload = read_envelope(folder / ENVELOPE).payload
+    page.write_text(render_page(read_canonical(payload, path=ENVELOPE, what="statement")), encoding="utf-8")
+
+
+def _print(value: object) -> None:
+    typer.echo(json.dumps(value, indent=1, ensure_ascii=False))
