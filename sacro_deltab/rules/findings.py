@@ -86,7 +86,7 @@ def _add(
 
 
 def _add_complement(groups: dict[tuple[object, ...], _Group], key: str, outcomes: list[Outcome]) -> None:
-    rules = list(dict.fromkeys(o.rule for o in outcomes if o.rule.deed == "suppress_complement"))
+    rules = list({o.rule.id: o.rule for o in outcomes if o.rule.deed == "suppress_complement"}.values())
     inside = "Suppressed so that a small group cannot be worked out from it."
     groups[(Effect.SUPPRESS, key)] = _Group(Effect.SUPPRESS, key, inside, messages.CELLS_OUTSIDE, rules)
 
