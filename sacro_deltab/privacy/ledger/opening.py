@@ -95,9 +95,7 @@ def _initialise(store: Store, key_path: Path | None, who: str) -> None:
             next_step=f"Name the file to keep it in with --key FILE or in {KEY_VARIABLE}.",
         )
     key = load_or_create_key(key_path, create=True)
-    with store.write() as connection:
-        if not store.sqlite:
-            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7315029104)")  # one maker at a time
+    with store.write(making=True) as connection:
         if inspect(connection).has_table(schema.meta.name):
             return
         schema.metadata.create_all(connection)

@@ -6,6 +6,7 @@ import os
 import random
 import sqlite3
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, select
+from sqlalchemy import Connection, Engine, create_engine, event, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -23,6 +24,7 @@ from . import schema
 from .probes import refuse_unsafe_place
 
 BUSY_SECONDS = 60
+_SERVER_SETTINGS = f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'; SET LOCAL synchronous_commit = on"
 _RETRIES = 8
 T = TypeVar("T")
 
@@ -51,11 +53,11 @@ class Store:
                 yield connection
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
+    def write(self, *, making: bool = False) -> Iterator[Connection]:
         """A transaction that nobody else's write can come between.
 
-        SQLite: BEGIN IMMEDIATE. PostgreSQL: the row of `ledger_meta` is locked first, and each statement after it sees
-        what was committed before.
+        SQLite: BEGIN IMMEDIATE. PostgreSQL: the row of `ledger_meta` is locked first (an advisory lock while `making`
+        the tables), and each statement after it sees what was committed before.
         """
         if self.read_only:
             raise LedgerError("the ledger was opened for reading only", path=self.where)
@@ -64,9 +66,10 @@ class Store:
                 connection = connection.execution_options(deltab_write=True)
             with connection.begin():
                 if not self.sqlite:
-                    connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'")
-                    connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
-                    if inspect(connection).has_table(schema.meta.name):
+                    connection.exec_driver_sql(_SERVER_SETTINGS)
+                    if making:
+                        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7315029104)")
+                    else:
                         connection.execute(select(schema.meta.c.one).with_for_update())
                 yield connection
 
@@ -175,9 +178,12 @@ def connect(url: str | Path, *, create: bool, read_only: bool) -> Store:
     if file is None:
         assert server is not None
         try:
-            engine = create_engine(server, poolclass=NullPool, isolation_level="READ COMMITTED")
+            engine = create_engine(
+                server, pool_size=1, pool_pre_ping=True, isolation_level="READ COMMITTED", use_native_hstore=False
+            )
         except (NoSuchModuleError, ImportError) as error:
             raise LedgerError("the PostgreSQL driver is missing", next_step="pip install 'psycopg[binary]'.") from error
+        _forget_in_children(engine)
         return Store(engine, server.render_as_string(hide_password=True), None, read_only)
     if file.is_dir():
         raise LedgerError("this is a folder, not a ledger file", path=file, next_step="Name a file, such as budget.db.")
@@ -189,6 +195,19 @@ def connect(url: str | Path, *, create: bool, read_only: bool) -> Store:
     if not file.exists():
         _make_private(file)
     return Store(_sqlite_engine(file.resolve(), read_only), str(file), file, read_only)
+
+
+def _forget_in_children(engine: Engine) -> None:
+    """A forked child must not talk on its parent's connection."""
+    if hasattr(os, "register_at_fork"):
+        known = weakref.ref(engine)
+
+        def forget() -> None:
+            parents = known()
+            if parents is not None:
+                parents.dispose(close=False)
+
+        os.register_at_fork(after_in_child=forget)
 
 
 def _make_private(file: Path) -> None:
