@@ -13,6 +13,7 @@ marks it found and never re-chooses:
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from .rules import RuleSet
 
 CELL_KIND = "cell"
+# Noised moments stand on their public grid and are not rounded again (D-90); a plot draws numbers already rounded.
+UNROUNDED = frozenset({"noised_moments", "plot", "pooled_table"})
 
 
 class TableContext(Protocol):
@@ -46,7 +49,8 @@ class Judged:
     """The judgement of one output.
 
     `document` is what would leave: None when the output is blocked or withheld. `suppressed` are row keys,
-    `complementary` those that the engine added (inside only: outside all marks are alike).
+    `complementary` those that the engine added (inside only: outside all marks are alike). `would_sha256` is the
+    digest of the JSON form as it would leave were nothing blocked: what a waiver names.
     """
 
     decision: Decision
@@ -57,6 +61,7 @@ class Judged:
     withheld: bool = False
     problems: tuple[str, ...] = ()
     audit: TableAudit | None = None
+    would_sha256: str | None = None
 
     @property
     def status(self) -> str:
@@ -105,48 +110,63 @@ def judge_output(
     """
     from .rules import decide
 
-    def ask(known: Facts) -> Decision:
-        return decide(ruleset, known, waivers=waivers, today=today, output_sha256=output_sha256)
+    def ask(known: Facts, digest: str | None = output_sha256) -> Decision:
+        return decide(ruleset, known, waivers=waivers, today=today, output_sha256=digest)
 
     check_document(document)
     _check_parts(facts, document)
     marked = None if pattern is None else frozenset(pattern)
     is_table = any(part.kind == CELL_KIND for part in facts.parts)
-
-    chosen: frozenset[str] = frozenset()
+    primary = _suppressed_by(ask(facts))
+    chosen = _choose(facts, table, primary, marked) if is_table else frozenset()
     audit: TableAudit | None = None
-    first = ask(facts)
-    primary = frozenset(a.part for a in first.actions if a.verb == "suppress" and a.part is not None)
-    if is_table:
-        if marked is not None:
-            chosen = marked - primary
-        elif table is not None:
-            chosen = frozenset(table.protect(primary)) - primary
-        else:
-            chosen = frozenset(p.key for p in facts.parts if _flag(p, "cell.complementary"))
     if table is not None:
-        audit = table.audit((marked if marked is not None else primary | chosen) if is_table else frozenset())
+        printed = primary | chosen if marked is None else marked
+        audit = table.audit(printed if is_table else frozenset())
     known = _with_table_facts(facts, primary, chosen, audit, is_table)
     known = known.with_facts(Fact("rounding.done", True, Provider.COMPUTED))
     decision = ask(known)
-
-    suppressed = frozenset(a.part for a in decision.actions if a.verb == "suppress" and a.part is not None)
-    suppressed |= chosen if is_table else frozenset()
-    problems = [
-        f"row {key!r} is below the threshold but not marked" for key in sorted(suppressed - (marked or suppressed))
-    ]
-    withheld = decision.effect is Effect.WITHHOLD or any(a.verb == "withhold" for a in decision.actions)
-    if decision.effect in (Effect.BLOCK, Effect.WITHHOLD):
-        return Judged(decision, None, known, suppressed, chosen, withheld, tuple(problems), audit)
-
+    suppressed = _suppressed_by(decision) | chosen
     released = transform(document, decision.actions, suppressed)
+    digest = hashlib.sha256(released.to_json().encode("utf-8")).hexdigest()
+    if waivers and output_sha256 is None:
+        decision = ask(known, digest)
+    unmarked = suppressed - (suppressed if marked is None else marked)
+    problems = [f"row {key!r} is below the threshold but not marked" for key in sorted(unmarked)]
     problems += verify(document, released, decision.actions, suppressed)
-    if problems:
+    withheld = any(action.verb == "withhold" for action in decision.actions)
+    leaves = decision.effect not in (Effect.BLOCK, Effect.WITHHOLD)
+    if problems and (leaves or unmarked):
         known = known.with_facts(Fact("rounding.done", False, Provider.COMPUTED))
-        decision = _blocked(ask(known), problems)
-        return Judged(decision, None, known, suppressed, chosen, withheld, tuple(problems), audit)
-    check_document(released)
-    return Judged(decision, released, known, suppressed, chosen, withheld, (), audit)
+        decision, leaves = _blocked(ask(known, digest), problems), False
+    if leaves:
+        check_document(released)
+    return Judged(
+        decision,
+        released if leaves else None,
+        known,
+        suppressed,
+        chosen,
+        withheld,
+        tuple(problems) if not leaves else (),
+        audit,
+        digest,
+    )
+
+
+def _suppressed_by(decision: Decision) -> frozenset[str]:
+    return frozenset(a.part for a in decision.actions if a.verb == "suppress" and a.part is not None)
+
+
+def _choose(
+    facts: Facts, table: TableContext | None, primary: frozenset[str], marked: frozenset[str] | None
+) -> frozenset[str]:
+    """Complementary rows: those found in a document that arrived, the engine's, or those recorded in the facts."""
+    if marked is not None:
+        return marked - primary
+    if table is not None:
+        return frozenset(table.protect(primary)) - primary
+    return frozenset(p.key for p in facts.parts if _flag(p, "cell.complementary"))
 
 
 def transform(document: OutputDocument, actions: Sequence[Action], suppressed: frozenset[str]) -> OutputDocument:
@@ -163,12 +183,12 @@ def transform(document: OutputDocument, actions: Sequence[Action], suppressed: f
         if action.verb != "label":
             continue
         text = _words(str(action.args.get("text", "")))
-        if action.part is None:
+        if "fact" in action.args:  # a word about the whole output, such as the band of a budget
             about["labels"] = [*about.get("labels", []), text]
-        else:
-            for row in rows:
-                if row[0] == action.part and row[1] != MARK:
-                    row[1:] = [text] * (len(row) - 1)
+            continue
+        for row in rows:
+            if action.part in (None, row[0]) and MARK not in row:
+                row[1:] = [text] * (len(row) - 1)
     if suppressed:
         about["suppression"] = f"Cells marked {MARK} are withheld; one mark stands for every reason."
     return replace(document, rows=tuple(tuple(row) for row in rows), about=about)
@@ -181,32 +201,28 @@ def verify(
     faults: list[str] = []
     if [row[0] for row in raw.rows] != [row[0] for row in released.rows] or raw.columns != released.columns:
         faults.append("rows or columns changed while rounding")
-    again = transform(released, [a for a in actions if a.verb == "round"], frozenset())
-    exempt = any(a.verb == "round" and a.args.get("none") for a in actions)
+    rounds = [action for action in actions if action.verb == "round"]
+    again = transform(released, rounds, frozenset())
     for old, row, twice in zip(raw.rows, released.rows, again.rows, strict=False):
         if row[0] in suppressed and any(cell != MARK for cell in row[1:]):
             faults.append(f"row {row[0]!r} is suppressed but shows a number")
         if row != twice:
             faults.append(f"row {row[0]!r} is not rounded")
-        for column, before, after in zip(raw.columns[1:], old[1:], row[1:], strict=False):
-            if exempt or isinstance(after, str) or after is None or before is None:
-                continue
-            if not _covered(actions, column, str(row[0])):
-                faults.append(f"column {column.name!r} of row {row[0]!r} has no rounding rule")
+        if raw.type in UNROUNDED:
+            continue
+        for place in range(1, len(row)):
+            number = isinstance(row[place], int | float) and old[place] is not None
+            if number and not _covered(rounds, raw.columns, place, str(row[0])):
+                faults.append(f"column {raw.columns[place].name!r} of row {row[0]!r} has no rounding rule")
     return faults
 
 
-def _covered(actions: Sequence[Action], column: Column, key: str) -> bool:
-    for action in actions:
-        if action.verb != "round" or action.part not in (None, key):
-            continue
-        part = action.args.get("part", "value")
-        if part == "every_n" and column.role == "n":
-            return True
-        if part != "every_n" and column.role == "value":
-            return True
-    # An exact N of 100 or more is what the policy asks for (DT-R3): an integer needs no rounding of its own.
-    return column.role == "n"
+def _covered(actions: Sequence[Action], columns: Sequence[Column], place: int, key: str) -> bool:
+    """Some rounding rule speaks about this cell. An N of 100 or more is exact by the policy (DT-R3)."""
+    rounds = (a for a in actions if a.verb == "round" and a.part in (None, key))
+    return columns[place].role == "n" or any(
+        place in _places(columns, str(a.args.get("part", "value"))) for a in rounds
+    )
 
 
 def _round(rows: list[list[Cell]], columns: Sequence[Column], action: Action) -> None:
@@ -216,8 +232,7 @@ def _round(rows: list[list[Cell]], columns: Sequence[Column], action: Action) ->
     how = {kind: action.args[kind] for kind in kinds if action.args.get(kind) is not None}
     if not how:
         return
-    role = "n" if action.args.get("part") == "every_n" else "value"
-    places = [i for i, column in enumerate(columns) if i and column.role == role]
+    places = _places(columns, str(action.args.get("part", "value")))
     for row in rows:
         if action.part is not None and row[0] != action.part:
             continue
@@ -225,6 +240,13 @@ def _round(rows: list[list[Cell]], columns: Sequence[Column], action: Action) ->
             cell = row[i]
             if isinstance(cell, int | float):
                 row[i] = round_value(cell, **how)
+
+
+def _places(columns: Sequence[Column], part: str) -> list[int]:
+    """Columns an action is about. In a table of counts the N itself is the value."""
+    values = [i for i, column in enumerate(columns) if i and column.role == "value"]
+    counts = [i for i, column in enumerate(columns) if i and column.role == "n"]
+    return counts if part == "every_n" else values or counts
 
 
 def _with_table_facts(

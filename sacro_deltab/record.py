@@ -21,7 +21,7 @@ from typing import Any
 
 from .errors import InputError
 from .outputs.document import MARK, OutputDocument
-from .rules.types import Decision, Effect
+from .rules.types import Effect, Finding
 
 STATUSES = ("pass", "review", "fail")
 CELL_CHECK = "sacro_deltab suppression"  # one key for primary and complementary cells alike
@@ -59,20 +59,21 @@ class Draft:
     comments: tuple[str, ...] = ()
 
 
-def summary_text(decision: Decision, *, rule_set: str, marked: bool, problems: Sequence[str] = ()) -> str:
-    """`status; reason; reason`, in the view that may leave. The viewer's chip is the text before the first `; `."""
-    reasons: list[str] = list(problems)
-    for finding in decision.findings:
-        if finding.effect in (Effect.BLOCK, Effect.WITHHOLD, Effect.REVIEW):
-            reasons.append(_one_line(finding.outside))
-    if marked and decision.status != "fail":
+def summary_text(
+    status: str, findings: Sequence[Finding], *, rule_set: str, marked: bool, notes: Sequence[str] = ()
+) -> str:
+    """`status; reason; reason`. The viewer's chip is the text before the first `; `.
+
+    `findings` are those that may leave (`rules.outside_findings`); their `outside` text is used.
+    """
+    worst = [f for f in findings if f.effect in (Effect.BLOCK, Effect.WITHHOLD, Effect.REVIEW)]
+    reasons = [*notes, *(_one_line(finding.outside) for finding in worst)]
+    if marked and status != "fail":
         reasons.append(f"cells marked {MARK} are withheld")
-    if not reasons:
-        reasons.append(f"meets {rule_set}")
-    unique = list(dict.fromkeys(reasons))
+    unique = list(dict.fromkeys(reason for reason in reasons if reason)) or [f"meets {rule_set}"]
     if len(unique) > _MAX_REASONS:
         unique = [*unique[:_MAX_REASONS], "more reasons are listed in the checker's evidence"]
-    return "; ".join((decision.status, *unique))
+    return "; ".join((status, *unique))
 
 
 def suppressed_cells(document: OutputDocument) -> dict[str, list[list[int]]]:

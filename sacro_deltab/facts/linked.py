@@ -88,6 +88,12 @@ class LinkedTables:
         self.suppressed.difference_update(gone)
         self.complementary.difference_update(gone)
 
+    def safe_without(self, output: str) -> bool:
+        """Whether everything printed would be safe were one output not printed."""
+        names: list[str | None] = [*self.variables()] or [None]
+        gone = frozenset(self.suppressed - self.complementary)
+        return all(self.verdict(v, (), gone, without=output).safe for v in names)
+
     def context(self, candidate: Sequence[PrintedCell]) -> Context:
         """The judge's view of an output that is not yet published."""
         return Context(self, tuple(candidate))
@@ -138,7 +144,7 @@ class LinkedTables:
         self, variable: str | None, candidate: Sequence[PrintedCell], gone: frozenset[str], **kw: Any
     ) -> Verdict:
         """Audit everything printed with `gone` (cell ids) marked, for one variable."""
-        from ..tables.audit import audit_pattern
+        from ..tables import audit_pattern
 
         problem = self.problem(variable, candidate, **kw)
         if problem is None:
@@ -185,7 +191,7 @@ class Context:
             problem = self.linked.problem(variable, self.candidate, primary=forced)
             if problem is None:
                 continue
-            result = protect(problem, policy=self.linked.policy)
+            result = protect(problem, policy="interval")
             by_id = {cell.id: cell.key for cell in self.candidate}
             chosen |= {by_id[name] for name in result.suppressed if name in by_id}
         return frozenset(chosen - primary)
@@ -246,7 +252,12 @@ def _problem_json(
     rows, inverse = (np.unique(bits[used], axis=0, return_inverse=True)) if used.size else (bits[:0], used)
     inverse = np.asarray(inverse).reshape(-1)
     counts = np.bincount(inverse, minlength=len(rows))
-    numbers = np.where(np.isfinite(values), values, 0.0)[used] if values is not None else None
+    numbers = None
+    if values is not None:
+        whole = np.zeros(size)
+        known = min(size, values.size)
+        whole[:known] = np.where(np.isfinite(values[:known]), values[:known], 0.0)
+        numbers = whole[used]
     atoms: dict[str, dict[str, Any]] = {}
     names = [f"a{i}" for i in range(len(rows))]
     for i, name in enumerate(names):

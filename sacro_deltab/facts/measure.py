@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from .people import Floats, Grouping
 from .types import Fact, FactValue, Part, Provider
-
-# The second dominance check of the documents (DT-X2, D-27): the two largest people hold more than half of a total.
-NK_PEOPLE = 2
-NK_SHARE = 0.5
 
 
 def computed(**facts: FactValue) -> dict[str, Fact]:
@@ -52,17 +49,15 @@ def max_abs_z(values: Floats) -> float:
     return float(np.abs(finite - finite.mean()).max()) / spread if spread > 0 else 0.0
 
 
-def nk_check(values: Floats) -> str:
-    """Dominance as ACRO 1.0.2's NKCheck reads it, on people: `fail` when the two largest hold more than half.
-
-    `review` as soon as one value is negative, as ACRO answers; `pass` otherwise. Our own computation, not ACRO's run.
+def nk_check(values: Floats, people: int, share: float) -> str:
+    """Dominance as ACRO's NKCheck has it, on absolute values (D-27, D-84): `fail` when the `people` largest hold
+    more than `share` of the total. Our own computation on people, not a run of ACRO, which answers `review` as soon as
+    one value is negative.
     """
-    finite = values[np.isfinite(values)]
-    if (finite < 0).any():
-        return "review"
-    total = float(finite.sum())
-    top = float(np.sort(finite)[-NK_PEOPLE:].sum())
-    return "fail" if total > 0 and top / total > NK_SHARE else "pass"
+    size = np.abs(values[np.isfinite(values)])
+    total = float(size.sum())
+    top = float(np.sort(size)[-people:].sum())
+    return "fail" if total > 0 and top / total > share else "pass"
 
 
 def frequency_check(counts: Sequence[int], min_n: int) -> str:
@@ -88,13 +83,13 @@ def feature_facts(matrix: Floats) -> dict[str, Fact]:
     )
 
 
-def summary_facts(values: Floats) -> dict[str, Fact]:
-    """Facts of a whole-cohort mean, SD or quantile."""
+def summary_facts(values: Floats, numbers: Mapping[str, Any]) -> dict[str, Fact]:
+    """Facts of a whole-cohort mean, SD or quantile; `numbers` are the rule set's parameters."""
     return computed(
         n=count(values),
         largest_share=largest_share(values),
         outlier__max_abs_z=max_abs_z(values),
-        acro__dominance_check=nk_check(values),
+        acro__dominance_check=nk_check(values, int(numbers["nk_n"]), float(numbers["nk_k"])),
     )
 
 
@@ -127,16 +122,29 @@ def statistic_of(values: Floats, statistic: str) -> float | None:
     return float(values.mean()) if statistic == "mean" else float(values.std(ddof=1))
 
 
-def table_facts(values: Floats | None, parts: Sequence[Part], min_n: int) -> dict[str, Fact]:
-    """Facts of a table as a whole, over people who are in one of its groups."""
-    counts = [int(part.facts["cell.n"].value) for part in parts]
-    facts = computed(n=sum(counts), acro__frequency_check=frequency_check(counts, min_n))
+def table_facts(
+    grouping: Grouping, values: Floats | None, parts: Sequence[Part], numbers: Mapping[str, Any]
+) -> dict[str, Fact]:
+    """Facts of a table as a whole, over people who are in one of its groups.
+
+    The two ACRO checks are made on the cells that can be published, as the table would leave; `numbers` are the rule
+    set's parameters.
+    """
+    least = int(numbers["min_n"])
+    counts = {part.key: int(part.facts["cell.n"].value) for part in parts}
+    open_cells = [index for index, label in enumerate(grouping.labels) if counts[label] >= least]
+    shown = [counts[grouping.labels[index]] for index in open_cells]
+    facts = computed(
+        n=sum(counts.values()),
+        acro__frequency_check=frequency_check(shown, least),
+        table__any_n_rounded=any(n < int(numbers["round_n_below"]) for n in shown),
+    )
     if values is None:
-        facts |= computed(acro__dominance_check="pass", largest_share=1.0 / max(1, sum(counts)))
-    else:
-        facts |= computed(
-            acro__dominance_check=nk_check(values),
-            largest_share=largest_share(values),
-            outlier__max_abs_z=max_abs_z(values),
-        )
-    return facts
+        return facts
+    inside = values[grouping.codes >= 0]
+    checks = [nk_check(values[grouping.codes == i], int(numbers["nk_n"]), float(numbers["nk_k"])) for i in open_cells]
+    return facts | computed(
+        acro__dominance_check="fail" if "fail" in checks else "pass",
+        largest_share=largest_share(inside),
+        outlier__max_abs_z=max_abs_z(inside),
+    )

@@ -1,0 +1,93 @@
+"""One output as it leaves: a flat table for people (CSV) and the same numbers for machines (JSON)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Cell = str | int | float | None
+
+MARK = "*"  # D-28: one mark for primary and complementary cells
+SCHEMA_ID = "sacro_deltab/output/1"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the flat table. The first column always names the row (feature, group, parameter).
+
+    role: label (names), n (people), value (statistic). unit: e.g. "years", "people", "" .
+    """
+
+    name: str
+    role: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class OutputDocument:
+    """What one output says. `about` holds public context only (model, J, mechanism, rule set); never a count
+    under a threshold, an input path or a per-subject value."""
+
+    name: str  # file stem: [a-z0-9_-], at most 80
+    type: str  # key of the rule set's `vocabulary.outputs`
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"output {self.name!r}: a row has {len(row)} cells for {len(self.columns)} columns")
+            for cell in row:
+                if isinstance(cell, float) and not math.isfinite(cell):
+                    raise ValueError(f"output {self.name!r}: a value is not finite")
+
+    def to_json(self) -> str:
+        """Machine form; `<`, `>` and `&` escaped so that no viewer takes them for markup; ends with a newline."""
+        data = {
+            "schema": SCHEMA_ID,
+            "name": self.name,
+            "type": self.type,
+            "title": self.title,
+            "columns": [{"name": c.name, "role": c.role, "unit": c.unit} for c in self.columns],
+            "rows": [list(r) for r in self.rows],
+            "about": dict(self.about),
+        }
+        text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
+        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026") + "\n"
+
+    def to_csv(self) -> str:
+        """People's form: one header row, first column the label. Line ends are LF."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
+        writer.writerow([c.name for c in self.columns])
+        for row in self.rows:
+            writer.writerow(["" if cell is None else format_cell(cell) for cell in row])
+        return buffer.getvalue()
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> OutputDocument:
+        """Read a machine form that has already passed `schemas/output.schema.json`."""
+        return cls(
+            name=str(data["name"]),
+            type=str(data["type"]),
+            title=str(data["title"]),
+            columns=tuple(Column(c["name"], c["role"], c.get("unit", "")) for c in data["columns"]),
+            rows=tuple(tuple(r) for r in data["rows"]),
+            about=dict(data.get("about", {})),
+        )
+
+
+def format_cell(cell: Cell) -> str:
+    """Shortest text that reads back as the same number; integers without a point; −0.0 never."""
+    if isinstance(cell, bool) or cell is None or isinstance(cell, str):
+        return "" if cell is None else str(cell)
+    if isinstance(cell, int):
+        return str(cell)
+    return repr(cell + 0.0 if cell != 0 else 0.0)

@@ -1,0 +1,117 @@
+"""The privacy budget as a session sees it: one partition, the rule set's limits, facts for the rules."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..facts.types import Fact, FactValue, Provider
+from ..privacy.spend import BudgetLimits, Receipt, SpendRequest
+
+if TYPE_CHECKING:
+    from ..rules import RuleSet
+
+
+def default_who() -> str:
+    """The account that runs the session, for the ledger (inside the TRE)."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
+
+
+class Budget:
+    """A ledger opened for one cohort.
+
+    Facts from a ledger that the TRE has not pinned are *declared*: anybody can start a fresh file.
+    """
+
+    def __init__(
+        self,
+        url: str | Path,
+        *,
+        partition: str,
+        unit: str,
+        ruleset: RuleSet,
+        pins: Iterable[Mapping[str, Any]] = (),
+        who: str | None = None,
+    ) -> None:
+        from ..privacy.ledger import open_ledger
+
+        self.ledger = open_ledger(url, pins=list(pins))
+        self.partition = partition
+        self.unit = unit
+        self.ruleset = ruleset
+        self.who = who or default_who()
+        self.check: Any = None
+
+    @property
+    def pinned(self) -> bool:
+        """The TRE named this ledger in its trust file or in the profile."""
+        return bool(self.ledger.pinned)
+
+    def limits(self, n: int | None) -> BudgetLimits:
+        """Limits from the rule set; the δ limits follow the public N (D-37, D-61)."""
+        p = self.ruleset.parameters
+        cap = float(p["delta_dp_cap"])
+        per_release = min(cap, 1.0 / n**2) if n else cap
+        return BudgetLimits(
+            epsilon_per_release=float(p["epsilon_per_release"]),
+            epsilon_total=float(p["epsilon_total"]),
+            delta_per_release=per_release,
+            delta_total=1.0 / n if n else cap,
+        )
+
+    def spender(self, n: int | None, receipts: list[Receipt]) -> Callable[[SpendRequest], Receipt]:
+        """A callback that commits a spend before any noise is drawn and keeps the receipt."""
+
+        def spend(request: SpendRequest) -> Receipt:
+            receipt = self.ledger.spend(
+                request,
+                partition=self.partition,
+                limits=self.limits(n),
+                who=self.who,
+                ruleset_sha256=self.ruleset.sha256,
+            )
+            receipts.append(receipt)
+            return receipt
+
+        return spend
+
+    def register(self, person_ids: Sequence[object] | None) -> None:
+        """Compare the people with those of earlier cohorts by keyed fingerprints."""
+        self.check = self.ledger.register_cohort(self.partition, person_ids, who=self.who)
+
+    def facts(self, receipt: Receipt | None = None) -> dict[str, Fact]:
+        """Ledger facts for one output: after `receipt` where it was noised, else as the ledger stands."""
+        totals = receipt.after if receipt is not None else self.ledger.totals(self.partition, unit=self.unit)
+        before = receipt.before if receipt is not None else totals
+        most = float(self.ruleset.parameters["epsilon_total"])
+        values: dict[str, FactValue] = {
+            "ledger.entry": receipt is not None,
+            "ledger.pinned": self.pinned,
+            "ledger.accountant": "sum",
+            "ledger.epsilon_total": float(totals.epsilon_sum),
+            "ledger.delta_total": float(totals.delta_sum),
+            "ledger.exhausted_before": before.epsilon_sum >= most * (1 - 1e-12),
+            "ledger.earlier_model_exports": int(before.model_exports),
+            "cohort.overlap_checked": self.check is not None and self.check.status != "not_checked",
+            "cohort.overlap_found": self.check is not None and self.check.review and self.check.status != "not_checked",
+        }
+        return {name: Fact(name, value, Provider.LEDGER) for name, value in values.items()}
+
+    def totals_json(self) -> dict[str, Any]:
+        """What the partition has spent, for evidence and reports."""
+        totals = self.ledger.totals(self.partition, unit=self.unit)
+        return {
+            "ledger": {"id": self.ledger.id, "head": self.ledger.head, "pinned": self.pinned},
+            "epsilon_sum": totals.epsilon_sum,
+            "delta_sum": totals.delta_sum,
+            "epsilon_exact": totals.epsilon_exact,
+            "mu": totals.mu,
+            "releases": totals.releases,
+            "model_exports": totals.model_exports,
+        }

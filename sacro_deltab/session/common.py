@@ -1,0 +1,100 @@
+"""Facts that every output of a session has, and the public context printed with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..facts.types import Fact, Facts, FactValue, Part, Provider
+from ..outputs.document import OutputDocument
+
+if TYPE_CHECKING:
+    from ..acro_session import DeltabSession
+
+_MECHANISMS = {
+    "discrete_gaussian": "discrete_gaussian",
+    "gaussian": "gaussian",
+    "gaussian_analytic": "gaussian_analytic",
+    "laplace": "laplace",
+    "discrete_laplace": "discrete_laplace",
+}
+
+
+def not_noised() -> dict[str, FactValue]:
+    """Facts of an output without noise."""
+    return {
+        "dp.applied": False,
+        "dp.label": "none",
+        "dp.mechanism": "none",
+        "dp.adjacency": "none",
+        "n.origin": "exact",
+    }
+
+
+def noised(statement: Mapping[str, Any], *, sensitivity: float, post_processing: bool) -> dict[str, FactValue]:
+    """Facts of an output that follows from one noisy release described by a privacy statement."""
+    mechanism = str(statement["mechanism"])
+    known = next((word for key, word in _MECHANISMS.items() if mechanism.startswith(key)), mechanism)
+    adjacency = str(statement["adjacency"])
+    facts: dict[str, FactValue] = {
+        "dp.applied": statement["label"] != "none",
+        "dp.label": str(statement["label"]),
+        "dp.mechanism": known,
+        "dp.epsilon": float(statement["epsilon"]),
+        "dp.delta": float(statement["delta_dp"]),
+        "dp.sensitivity": sensitivity,
+        "dp.sensitivity_basis": "clipped_bound",
+        "dp.adjacency": adjacency,
+        "bounds.provenance": str(statement["bounds"]["provenance"]),
+        "dp.feature_bound_enforced": True,
+        "dp.leak_warnings": 0,
+        "dp.rng": "secure",
+        "dp.sampler": "exact_discrete",
+        "dp.post_processing": post_processing,
+        "dp.noise_before_rounding": True,
+        "n.origin": "noisy" if adjacency == "add_remove" else "exact",
+    }
+    if statement.get("sigma_unit") is not None:
+        facts["dp.sigma"] = float(statement["sigma_unit"]) * sensitivity
+    return facts
+
+
+def build_facts(
+    session: DeltabSession,
+    document: OutputDocument,
+    facts: Mapping[str, Fact],
+    parts: tuple[Part, ...] = (),
+    *,
+    noise: Mapping[str, FactValue] | None = None,
+    receipt: Any = None,
+    file_format: str = "csv",
+) -> Facts:
+    """All facts about one output: what people said first, then what was measured, which always wins.
+
+    Nothing said can replace a measured fact; whether somebody may say a fact at all is for the rules.
+    """
+    name, kind = document.name, document.type
+    said = {**session.declared.about(name, kind), **session.attested.about(name, kind)}
+    people = session.state.people
+    computed: dict[str, FactValue] = {
+        "output.known": kind in session.ruleset.output_types,
+        "output.format": file_format,
+        "output.rows": len(document.rows),
+        "evidence.attack_report": session.attack_report is not None,
+        "dp.end_to_end_claim": False,
+        **(noise if noise is not None else not_noised()),
+    }
+    if people is not None:
+        computed["n_node"] = people.n_people
+    measured = {key: Fact(key, value, Provider.COMPUTED) for key, value in computed.items()}
+    by_default = {
+        "cohort.unit": Fact("cohort.unit", "person", Provider.DECLARED),
+        "training.iterative": Fact("training.iterative", False, Provider.DECLARED),
+    }
+    merged = {**by_default, **said, **measured, **session.budget.facts(receipt), **facts}
+    return Facts(name, kind, merged, parts)
+
+
+def about(session: DeltabSession, **more: Any) -> dict[str, Any]:
+    """Public context of one document: never a count, a path or a per-subject value."""
+    return {"rule_set": f"{session.ruleset.id} {session.ruleset.version}", **more}

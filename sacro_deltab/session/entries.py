@@ -1,0 +1,147 @@
+"""One output of a session: everything that was decided about it, and where its files are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..facts.types import Facts, facts_from_json, facts_to_json
+from ..outputs.document import OutputDocument
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A recorded output.
+
+    `document` is what would leave, None where it stays inside. `raw`, `facts`, `complementary`, `merges` and
+    `notes_inside` never leave the TRE. `spends` are ledger entries that paid for its noise.
+    """
+
+    name: str
+    type: str
+    title: str
+    status: str
+    summary: str
+    kept_inside: bool
+    facts: Facts
+    decision: Mapping[str, Any]  # decision_to_json(inside)
+    reasons: tuple[str, ...]  # outside view
+    document: OutputDocument | None
+    raw: OutputDocument | None
+    privacy: Mapping[str, Any] | None
+    files: tuple[str, ...]
+    uid: str
+    suppressed: tuple[str, ...] = ()
+    complementary: tuple[str, ...] = ()
+    spends: tuple[int, ...] = ()
+    merges: tuple[str, ...] = ()
+    notes_inside: tuple[str, ...] = ()
+    n: int | None = None
+
+    def to_evidence(self) -> dict[str, Any]:
+        """One entry of `outputs` in the evidence file."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "title": self.title,
+            "files": list(self.files),
+            "uid": self.uid,
+            "status": self.status,
+            "kept_inside": self.kept_inside,
+            "facts": facts_to_json(self.facts),
+            "decision": dict(self.decision),
+            "privacy": None if self.privacy is None else dict(self.privacy),
+            "raw": None if self.raw is None else _document_json(self.raw),
+            "suppressed": list(self.suppressed),
+            "complementary": list(self.complementary),
+            "merges": list(self.merges),
+            "findings_inside": list(self.notes_inside),
+        }
+
+    def to_journal(self) -> dict[str, Any]:
+        """Everything needed to take the output up again after the process died."""
+        return {
+            **self.to_evidence(),
+            "summary": self.summary,
+            "reasons": list(self.reasons),
+            "document": None if self.document is None else _document_json(self.document),
+            "spends": list(self.spends),
+            "n": self.n,
+        }
+
+    @classmethod
+    def from_journal(cls, data: Mapping[str, Any]) -> Entry:
+        """Back from the journal; facts keep who said them."""
+        return cls(
+            name=data["name"],
+            type=data["type"],
+            title=data["title"],
+            status=data["status"],
+            summary=data["summary"],
+            kept_inside=data["kept_inside"],
+            facts=facts_from_json(data["facts"], recorded=False),
+            decision=data["decision"],
+            reasons=tuple(data["reasons"]),
+            document=None if data["document"] is None else OutputDocument.from_json(data["document"]),
+            raw=None if data["raw"] is None else OutputDocument.from_json(data["raw"]),
+            privacy=data["privacy"],
+            files=tuple(data["files"]),
+            uid=data["uid"],
+            suppressed=tuple(data["suppressed"]),
+            complementary=tuple(data["complementary"]),
+            spends=tuple(data["spends"]),
+            merges=tuple(data["merges"]),
+            notes_inside=tuple(data["findings_inside"]),
+            n=data["n"],
+        )
+
+    @property
+    def table(self) -> pd.DataFrame | None:
+        """What would leave, as a DataFrame; None where the output stays inside."""
+        if self.document is None:
+            return None
+        import pandas as pd
+
+        return pd.DataFrame(
+            [list(row[1:]) for row in self.document.rows],
+            index=pd.Index([row[0] for row in self.document.rows], name=self.document.columns[0].name),
+            columns=[column.name for column in self.document.columns[1:]],
+        )
+
+    def __str__(self) -> str:
+        lines = [f"{self.title} ({self.name}): {self.summary}"]
+        if self.table is not None:
+            lines.append(self.table.head(30).to_string())
+        lines += [f"  to get it out: {merge}" for merge in self.merges]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from .report import entry_html
+
+        return entry_html(self)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An output before it is judged: raw document, facts, and the cells it would print."""
+
+    document: OutputDocument
+    facts: Facts
+    cells: tuple[Any, ...] = ()
+    privacy: Mapping[str, Any] | None = None
+    receipt: Any = None
+    picture: bytes | None = None
+    format: str = "csv"
+    n: int | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _document_json(document: OutputDocument) -> dict[str, Any]:
+    import json
+
+    data: dict[str, Any] = json.loads(document.to_json())
+    return data

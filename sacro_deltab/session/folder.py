@@ -1,0 +1,245 @@
+"""Writing the folder a session leaves: everything into a temporary folder, checked, then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError, SacroDeltabError
+from ..evidence import dump_evidence
+from ..record import Draft, add_record, validate_draft
+
+if TYPE_CHECKING:
+    from ..acro_session import DeltabSession
+
+STATEMENT = "certificate.json"
+ENVELOPE = "certificate.dsse.json"
+ARTIFACTS = Path("acro_artifacts")
+
+
+def write_folder(session: DeltabSession, target: Path) -> Path:
+    """See `DeltabSession.finalise`.
+
+    Order: re-check everything, write the temporary folder and force it to disk, close the spends in the ledger with
+    the digests of the bytes, rename. A failure at any step removes the temporary folder and restores ACRO's records.
+    """
+    session._open()
+    target = target.expanduser().absolute()
+    if target.exists() or target.is_symlink():
+        raise InputError("the output folder exists", path=target, next_step="Choose another name; nothing was written.")
+    if not target.parent.is_dir():
+        raise InputError("there is no such place", path=target.parent, next_step="Make the folder above it first.")
+    if not session.acro.results.results:
+        raise InputError("the session has no output", next_step="Release something first.")
+    from .recheck import recheck
+
+    recheck(session)
+    try:
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+    except OSError as error:
+        raise InputError(f"cannot write here ({error.strerror})", path=target.parent) from error
+    inner = temporary / target.name
+    try:
+        with _acro_as_it_was(session):
+            _write(session, inner)
+        digests = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in inner.iterdir() if p.is_file()}
+        _sync(inner)
+        _close_spends(session, digests)
+        inner.rename(target)
+    except OSError as error:
+        raise InputError(
+            f"the folder could not be written ({error.strerror or type(error).__name__})",
+            path=target,
+            next_step="Free some space and call finalise again; nothing was left behind.",
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return target
+
+
+def _write(session: DeltabSession, folder: Path) -> None:
+    from ..certificate.seal import placeholder
+
+    staging = session.journal.files
+    for name, what in ((STATEMENT, "Unsigned statement of this folder."), (ENVELOPE, "Place of the signed envelope.")):
+        (staging / name).unlink(missing_ok=True)
+        session.journal.stage(name, placeholder(name))
+        draft = Draft(
+            name=name,
+            status="review",
+            summary=f"review; {what[0].lower()}{what[1:-1]}, judged by sacro-deltab check and certify",
+            properties={
+                "method": "deltab_certificate",
+                "sacro_deltab": f"{session.ruleset.id} {session.ruleset.version} sha256:{session.ruleset.sha256}",
+                "certificate_id": session.id,
+            },
+            files=(staging / name,),
+            command="sacro_deltab: certificate",
+            comments=(what,),
+        )
+        validate_draft(draft, taken=[f for e in session.entries for f in e.files])
+        add_record(session.acro, draft)
+    _finalise_acro(session, folder)
+    _check_results(folder)
+    inside = folder / "inside"
+    inside.mkdir(mode=0o700)
+    evidence = build_evidence(session)
+    (inside / "evidence.json").write_text(dump_evidence(evidence), encoding="utf-8")
+    if session.attack_report is not None:
+        shutil.copyfile(session.attack_report, inside / "attack.json")
+    _statement(session, folder, evidence)
+
+
+def _finalise_acro(session: DeltabSession, folder: Path) -> None:
+    """ACRO's own `finalise`, with its failures in words and its shared artifacts folder put back for other sessions."""
+    try:
+        with _artifacts_kept():
+            session.acro.finalise(str(folder), "json")
+    except OSError:
+        raise
+    except SacroDeltabError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"ACRO could not write the session ({type(error).__name__}: {str(error)[:200]})",
+            next_step="Remove the record that holds an array, a set or another value that is not plain JSON.",
+        ) from error
+    if not (folder / "results.json").is_file():
+        raise InputError("ACRO wrote no results.json", path=folder)
+
+
+def _check_results(folder: Path) -> None:
+    """What would break the viewer: a record without files, a NaN, files of one name, a missing file."""
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(constant)
+
+    text = (folder / "results.json").read_text(encoding="utf-8")
+    try:
+        data = json.loads(text, parse_constant=refuse)
+    except ValueError:
+        raise InputError(
+            "a record of the session holds NaN or infinity, on which the viewer stops",
+            next_step="Remove that record with acro.remove_output and add it again without it.",
+        ) from None
+    seen: dict[str, str] = {}
+    for uid, record in data["results"].items():
+        if not record["files"]:
+            raise InputError(
+                f"record {uid!r} has no file any more: the viewer would drop every status of the session",
+                next_step=f"Restore its file, or call acro.remove_output({uid!r}).",
+            )
+        for file in record["files"]:
+            name = str(file["name"])
+            if name.lower() in seen:
+                raise InputError(
+                    f"records {seen[name.lower()]!r} and {uid!r} have a file of the same name",
+                    next_step="Rename one of the files and add it again.",
+                )
+            seen[name.lower()] = uid
+            if Path(name).name != name or not (folder / name).is_file():
+                raise InputError(f"record {uid!r} names a file that is not in the folder", place=name)
+
+
+def _statement(session: DeltabSession, folder: Path, evidence: dict[str, Any]) -> None:
+    """The unsigned statement over the finished folder; see `certificate.seal` for why this comes last."""
+    from ..certificate.seal import seal_folder
+
+    seal_folder(folder, evidence=evidence, ruleset=session.ruleset, certificate_id=session.id, waivers=session.waivers)
+
+
+def build_evidence(session: DeltabSession) -> dict[str, Any]:
+    """Content of `inside/evidence.json`."""
+    from .recording import tool_version
+
+    linked = session.state.linked
+    names: list[str | None] = [*linked.variables()] or [None]
+    problems = [p.to_json() for v in names if (p := linked.problem(v, fixed=False)) is not None]
+    profile = session.ruleset.profile
+    return {
+        "schema": "sacro_deltab/evidence/1",
+        "session": {
+            "id": session.id,
+            "cohort": session.cohort,
+            "unit": "person",
+            "rule_set": {
+                "id": session.ruleset.id,
+                "version": session.ruleset.version,
+                "sha256": session.ruleset.sha256,
+            },
+            "profile": None if profile is None else {"id": profile.id, "sha256": profile.sha256},
+            "tool": dict(part.split(" ", 1) for part in tool_version().split(", ")),
+            "started": session.started,
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            "declared": session.declared.to_json(),
+            "attested": session.attested.to_json(),
+            "acro_config_changes": list(session.config_changes),
+            "salt": session.salt,
+        },
+        "outputs": [entry.to_evidence() for entry in session.entries],
+        "tables": problems[0] if problems else None,
+        "tables_more": problems[1:],
+        "n_known": sorted(session.state.n_known),
+        "privacy": session.budget.totals_json(),
+        "not_checked": list(dict.fromkeys(session.not_checked)),
+    }
+
+
+def _close_spends(session: DeltabSession, digests: dict[str, str]) -> None:
+    """Tell the ledger which bytes each spend paid for, then remember what leaves."""
+    from .history import record_releases
+
+    for spend in sorted({s for entry in session.entries for s in entry.spends}):
+        files = {
+            name: digests[name]
+            for entry in session.entries
+            if spend in entry.spends
+            for name in entry.files
+            if name in digests
+        }
+        session.budget.ledger.close_spend(spend, files, who=session.budget.who)
+    record_releases(session, session.entries, digests)
+
+
+@contextlib.contextmanager
+def _acro_as_it_was(session: DeltabSession) -> Iterator[None]:
+    """ACRO adds its session summary, and we the certificate, while writing: neither stays in the live session."""
+    results = session.acro.results
+    kept, number = dict(results.results), results.output_id
+    try:
+        yield
+    finally:
+        results.results = kept
+        results.output_id = number
+
+
+@contextlib.contextmanager
+def _artifacts_kept() -> Iterator[None]:
+    """`finalise` deletes `./acro_artifacts`, which every session of the process shares: put it back as it was."""
+    if not ARTIFACTS.is_dir():
+        yield
+        return
+    with tempfile.TemporaryDirectory() as spare:
+        copy = Path(spare) / "artifacts"
+        shutil.copytree(ARTIFACTS, copy)
+        try:
+            yield
+        finally:
+            if not ARTIFACTS.exists():
+                shutil.copytree(copy, ARTIFACTS)
+
+
+def _sync(folder: Path) -> None:
+    """Force every byte to disk before the folder gets its name."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            with path.open("rb") as handle:
+                os.fsync(handle.fileno())

@@ -1,0 +1,39 @@
+"""One attack over everything a session would print, just before it is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import RefusedError
+
+if TYPE_CHECKING:
+    from ..acro_session import DeltabSession
+
+
+def recheck(session: DeltabSession) -> None:
+    """Attack all outputs together, the researcher's own readable ACRO tables and earlier releases included.
+
+    Raises
+    ------
+    RefusedError
+        Something can be worked out: names the outputs, so that one can be dropped.
+    """
+    from .foreign import add_foreign
+    from .recording import notice_config
+
+    notice_config(session)
+    add_foreign(session)
+    audit = session.state.linked.context(()).audit(frozenset())
+    if audit.package == 0:
+        return
+    guilty = [
+        entry.name
+        for entry in session.entries
+        if not entry.kept_inside and session.state.linked.safe_without(entry.name)
+    ]
+    foreign = [name for name in session.state.foreign if session.state.linked.safe_without(name)]
+    names = ", ".join([*guilty, *foreign]) or "several outputs together"
+    raise RefusedError(
+        f"a small group can be worked out from the outputs of this session together: {names}",
+        next_step="Take one of them back with session.drop(name) (ACRO's own with acro.remove_output), then finalise.",
+    )

@@ -1,0 +1,258 @@
+"""From candidate to ACRO record: judge, write files, validate, add, journal. Nothing half-done is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError, SacroDeltabError
+from ..facts.linked import with_output
+from ..judge import Judged, judge_output
+from ..outputs.document import MARK, OutputDocument
+from ..record import Draft, add_record, stub_csv, summary_text, suppressed_cells, validate_draft
+from ..rules.types import Decision, Effect, Finding
+from .entries import Candidate, Entry
+from .history import history_facts
+
+if TYPE_CHECKING:
+    from ..acro_session import DeltabSession
+
+BROKEN = "the check could not be completed, so the output stays inside"
+
+
+def record(session: DeltabSession, candidate: Candidate, *, preview: bool = False) -> Entry:
+    """Judge a candidate and add it to the session; with `preview` nothing is added.
+
+    A check that raises leaves a record with status fail, never none and never a pass.
+    """
+    from ..rules import decision_to_json, outside_findings
+
+    notice_config(session)
+    candidate = _unique_name(session, candidate)
+    history = history_facts(session, candidate.cells, candidate.n)
+    candidate = replace(candidate, facts=candidate.facts.with_facts(*history.values()))
+    judged, notes = _judge(session, candidate)
+    document = judged.document
+    stays = document is None
+    findings = outside_findings(judged.decision, session.ruleset)
+    reasons = tuple(_reasons(findings))
+    summary = summary_text(
+        judged.status,
+        findings,
+        rule_set=f"{session.ruleset.id} {session.ruleset.version}",
+        marked=document is not None and any(MARK in row for row in document.rows),
+    )
+    entry = Entry(
+        name=candidate.document.name,
+        type=candidate.document.type,
+        title=candidate.document.title,
+        status=judged.status,
+        summary=summary,
+        kept_inside=stays,
+        facts=judged.facts,
+        decision=decision_to_json(judged.decision, "inside"),
+        reasons=reasons,
+        document=document,
+        raw=candidate.document,
+        privacy=candidate.privacy,
+        files=(),
+        uid="",
+        suppressed=tuple(sorted(judged.suppressed)),
+        complementary=tuple(sorted(judged.complementary)),
+        spends=() if candidate.receipt is None else (int(candidate.receipt.entry),),
+        merges=_merges(session, candidate, judged),
+        notes_inside=notes,
+        n=candidate.n,
+    )
+    if preview:
+        return entry
+    return _add(session, candidate, entry)
+
+
+def notice_config(session: DeltabSession) -> None:
+    """Compare `acro.config` with what it was when the session began; a change is recorded, never hidden."""
+    from ..acro_session import _OWN_KEY
+    from .state import config_changes, config_digest
+
+    now = config_digest(session.acro.config, _OWN_KEY)
+    changes = config_changes(session._config, now)
+    for change in changes:
+        if change not in session.config_changes:
+            session.config_changes.append(change)
+            session.journal.write("config", {"change": change})
+
+
+def _judge(session: DeltabSession, candidate: Candidate) -> tuple[Judged, tuple[str, ...]]:
+    context = session.state.linked.context(candidate.cells)
+    try:
+        judged = judge_output(
+            session.ruleset,
+            candidate.facts,
+            candidate.document,
+            table=context,
+            waivers=session.waivers,
+        )
+    except SacroDeltabError:
+        raise
+    except Exception as error:
+        finding = Finding(
+            rules=("session",),
+            target="output",
+            effect=Effect.BLOCK,
+            inside=f"A check raised {type(error).__name__}.",
+            outside=BROKEN,
+            next_step="Report this to the maintainers with the session's journal.",
+        )
+        decision = Decision(candidate.document.name, candidate.document.type, Effect.BLOCK, (finding,), (), (), (), ())
+        return Judged(decision, None, candidate.facts), (f"{type(error).__name__} while judging",)
+    notes = judged.problems + (judged.audit.pairs if judged.audit is not None else ())
+    return judged, notes
+
+
+def _add(session: DeltabSession, candidate: Candidate, entry: Entry) -> Entry:
+    staged: list[Any] = []
+    try:
+        for name, body in _bodies(entry, candidate):
+            staged.append(session.journal.stage(name, body))
+        files = tuple(path.name for path in staged)
+        draft = Draft(
+            name=entry.name,
+            status=entry.status,
+            summary=entry.summary,
+            properties=properties(session, entry),
+            files=tuple(staged),
+            sdc=sdc_of(entry.document),
+            fair={"analysis_name": f"sacro_deltab {entry.type}", "dependent": "brain-age delta", "independent": []},
+            command=f"sacro_deltab: {entry.type}",
+            comments=(f"{entry.title}. Kept inside: the file only says why.",)
+            if entry.kept_inside
+            else (entry.title + ".",),
+        )
+        taken = [name for other in session.entries for name in other.files]
+        validate_draft(draft, taken=taken)
+        uid = f"output_{session.acro.results.output_id}"
+        done = replace(entry, files=files, uid=uid)
+        _keep_values(session, candidate)
+        session.journal.write("output", {"entry": done.to_journal(), "cells": _cells_json(candidate)})
+        added = add_record(session.acro, draft)
+        done = replace(done, uid=added)
+    except BaseException:
+        for path in staged:
+            path.unlink(missing_ok=True)
+        raise
+    session.entries.append(done)
+    if not done.kept_inside:
+        session.state.linked.publish(candidate.cells, done.suppressed, done.complementary)
+    return done
+
+
+def properties(session: DeltabSession, entry: Entry) -> dict[str, Any]:
+    """What travels with the record: rule set and digest, certificate id, the word for the noise."""
+    privacy = "none" if entry.privacy is None else str(entry.privacy["label"])
+    out: dict[str, Any] = {
+        "method": f"deltab_{entry.type}",
+        "sacro_deltab": f"{session.ruleset.id} {session.ruleset.version} sha256:{session.ruleset.sha256}",
+        "output": entry.name,
+        "certificate_id": session.id,
+        "tool": tool_version(),
+        "privacy": privacy,
+        "kept_inside": entry.kept_inside,
+    }
+    if session.ruleset.profile is not None:
+        out["profile"] = f"{session.ruleset.profile.id} sha256:{session.ruleset.profile.sha256}"
+    if session.config_changes:
+        out["acro_config"] = "changed during the session"
+    return out
+
+
+def tool_version() -> str:
+    """This package and ACRO with their versions."""
+    from importlib.metadata import version
+
+    from .. import __version__
+
+    return f"sacro_deltab {__version__}, acro {version('acro')}"
+
+
+def _bodies(entry: Entry, candidate: Candidate) -> list[tuple[str, bytes]]:
+    if entry.document is None:
+        reason = entry.reasons[0] if entry.reasons else BROKEN
+        return [(f"{entry.name}.csv", stub_csv(entry.title, reason).encode("utf-8"))]
+    if candidate.picture is not None:
+        return [(f"{entry.name}.png", candidate.picture)]
+    return [
+        (f"{entry.name}.csv", entry.document.to_csv().encode("utf-8")),
+        (f"{entry.name}.json", entry.document.to_json().encode("utf-8")),
+    ]
+
+
+def sdc_of(document: OutputDocument | None) -> dict[str, Any]:
+    """ACRO's `sdc` block: marked cells only, under one key."""
+    if document is None:
+        return {"summary": {"suppressed": False}, "cells": {}}
+    cells = suppressed_cells(document)
+    return {"summary": {"suppressed": bool(cells)}, "cells": cells}
+
+
+def _reasons(findings: Sequence[Finding]) -> list[str]:
+    worst = [f for f in findings if f.effect in (Effect.BLOCK, Effect.WITHHOLD, Effect.REVIEW)]
+    return list(dict.fromkeys(" ".join(f.outside.split()) for f in worst))
+
+
+def _merges(session: DeltabSession, candidate: Candidate, judged: Judged) -> tuple[str, ...]:
+    if not judged.suppressed and not judged.withheld:
+        return ()
+    from .tables import merges
+
+    return merges(session, candidate)
+
+
+def _unique_name(session: DeltabSession, candidate: Candidate) -> Candidate:
+    """A second output of the same name gets a number: no file ever replaces another."""
+    from ..facts.types import Facts
+
+    taken = {entry.name for entry in session.entries}
+    name, number = candidate.document.name, 2
+    while name in taken:
+        name = f"{candidate.document.name[:76]}_{number}"
+        number += 1
+    if name == candidate.document.name:
+        return candidate
+    if number > 1000:
+        raise InputError("too many outputs of one name", next_step="Give name=.")
+    facts = candidate.facts
+    return replace(
+        candidate,
+        document=replace(candidate.document, name=name),
+        facts=Facts(name, facts.output_type, facts.facts, facts.parts),
+        cells=with_output(candidate.cells, name),
+    )
+
+
+def _keep_values(session: DeltabSession, candidate: Candidate) -> None:
+    """Per-person values behind printed cells, for a resumed session (working folder only)."""
+    import numpy as np
+
+    for name in {cell.variable for cell in candidate.cells if cell.variable is not None}:
+        path = session.journal.folder / f"{name}.npy"
+        if not path.exists():
+            np.save(path, session.state.linked.values[name], allow_pickle=False)
+
+
+def _cells_json(candidate: Candidate) -> list[dict[str, Any]]:
+    """The cells with their members, so that a resumed session can attack them (working folder only)."""
+    return [
+        {
+            "output": c.output,
+            "key": c.key,
+            "members": [int(m) for m in c.members],
+            "role": c.role,
+            "variable": c.variable,
+            "statistic": c.statistic,
+            "shows_n": c.shows_n,
+            "any_rounded": c.any_rounded,
+            "structural": c.structural,
+        }
+        for c in candidate.cells
+    ]

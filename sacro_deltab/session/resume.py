@@ -1,0 +1,77 @@
+"""Taking a killed session up again from its journal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError, RefusedError
+from ..facts.linked import PrintedCell
+from ..record import Draft, add_record, validate_draft
+from .entries import Entry
+from .journal import Journal
+
+if TYPE_CHECKING:
+    from ..acro_session import DeltabSession
+
+
+def resume(cls: type[DeltabSession], acro: Any, folder: Path, kwargs: dict[str, Any]) -> DeltabSession:
+    """See `DeltabSession.resume`.
+
+    A spend that no recorded output belongs to stays spent: its noise may have been drawn. It is listed in the
+    session's report and by `ledger history`.
+    """
+    old = Journal(folder)
+    steps = list(old.steps())
+    if not steps or steps[0].get("step") != "start":
+        raise InputError(
+            "this is no session journal", path=folder, next_step="Name the folder that holds journal.jsonl."
+        )
+    if any(step["step"] == "finalised" for step in steps):
+        raise RefusedError("that session was finalised", next_step="Start a new session.")
+    start = steps[0]
+    session = cls(acro, cohort=kwargs.pop("cohort", start["cohort"]), journal=folder.parent, _resumed=folder, **kwargs)
+    if session.ruleset.sha256 != start["rule_set"]["sha256"]:
+        raise RefusedError(
+            "the rule set has changed since that session began",
+            next_step="Use the rule set it began with, or start a new session.",
+        )
+    if session.cohort != start["cohort"]:
+        raise RefusedError("that session was about another cohort", next_step="Name the same cohort.")
+    session.id, session.salt, session.started = start["id"], start["salt"], start["started"]
+    dropped = {step["name"] for step in steps if step["step"] == "drop"}
+    for step in steps:
+        if step["step"] == "config":
+            session.config_changes.append(step["change"])
+        if step["step"] == "output" and step["entry"]["name"] not in dropped:
+            _take_up(session, Entry.from_journal(step["entry"]), step["cells"])
+    paid = {spend for entry in session.entries for spend in entry.spends}
+    session.orphans = [step["entry"] for step in steps if step["step"] == "spend" and step["entry"] not in paid]
+    return session
+
+
+def _take_up(session: DeltabSession, entry: Entry, cells: list[dict[str, Any]]) -> None:
+    from dataclasses import replace
+
+    from .recording import properties, sdc_of
+
+    files = tuple(session.journal.files / name for name in entry.files)
+    draft = Draft(
+        name=entry.name,
+        status=entry.status,
+        summary=entry.summary,
+        properties=properties(session, entry),
+        files=files,
+        sdc=sdc_of(entry.document),
+        command=f"sacro_deltab: {entry.type}",
+        comments=(f"{entry.title}.",),
+    )
+    validate_draft(draft, taken=[name for other in session.entries for name in other.files])
+    printed = [PrintedCell(**{**cell, "members": np.array(cell["members"], dtype=np.int64)}) for cell in cells]
+    for name in {cell.variable for cell in printed if cell.variable is not None}:
+        session.state.linked.values[name] = np.load(session.journal.folder / f"{name}.npy", allow_pickle=False)
+    session.entries.append(replace(entry, uid=add_record(session.acro, draft)))
+    if not entry.kept_inside:
+        session.state.linked.publish(printed, entry.suppressed, entry.complementary)

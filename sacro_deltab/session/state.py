@@ -1,0 +1,97 @@
+"""What a session knows of its people and of everything it has printed. Per-subject data stays in here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..facts.linked import LinkedTables
+from ..facts.people import Floats, Roster, numbers
+from ..tables import TablePolicy
+
+if TYPE_CHECKING:
+    from ..rules import RuleSet
+
+
+class State:
+    """People, known ages, private models and printed cells of one session."""
+
+    def __init__(self, ruleset: RuleSet, *, people: Any | None, ages: Any | None) -> None:
+        self.policy = TablePolicy.from_parameters(ruleset.parameters)
+        self.linked = LinkedTables(self.policy)
+        self._ids = people
+        self._ages = ages
+        self._roster: Roster | None = None
+        self.n_known: set[int] = set()
+        self.groupings: dict[str, Any] = {}
+        self.foreign: list[str] = []
+        if people is not None:
+            self._roster = Roster.of(len(people), people)
+
+    def roster(self, rows: int) -> Roster:
+        """The session's people; the first array fixes how many rows there are.
+
+        Raises
+        ------
+        InputError
+            When an array has another number of rows than the cohort.
+        """
+        if self._roster is None:
+            self._roster = Roster.of(rows, None)
+        if self._roster.codes.size != rows:
+            raise InputError(
+                f"there are {rows} rows, but the session's cohort has {self._roster.codes.size}",
+                next_step="Give one value for each row of the cohort (missing where there is none), in the same order.",
+            )
+        self.n_known.update((self._roster.n_people, self._roster.codes.size))
+        return self._roster
+
+    @property
+    def people(self) -> Roster | None:
+        """The roster once it is known."""
+        return self._roster
+
+    @property
+    def ids(self) -> list[object] | None:
+        """Distinct person ids in order of first appearance, where there are ids."""
+        if self._ids is None:
+            return None
+        ids = self._ids.tolist() if hasattr(self._ids, "tolist") else list(self._ids)
+        return list(dict.fromkeys(ids))
+
+    def ages(self) -> Floats | None:
+        """(people,) ages in years where the session was told them."""
+        if self._ages is None:
+            return None
+        return self.roster(len(self._ages)).mean_by_person(self._ages)
+
+    def set_ages(self, ages: Any) -> None:
+        """Remember the ages of a training, so that age bands under another name are recognised."""
+        if self._ages is None:
+            self._ages = numbers(ages)
+
+    def variable(self, values: Floats) -> str:
+        """A name for one per-person variable: equal values are the same variable."""
+        body = np.ascontiguousarray(values, dtype=np.float64).tobytes()
+        name = "v" + hashlib.sha256(body).hexdigest()[:12]
+        self.linked.values.setdefault(name, values)
+        return name
+
+
+def config_digest(config: Mapping[str, Any], own_key: str) -> dict[str, str]:
+    """Each entry of `acro.config` as text, without ours, to notice changes."""
+    return {str(key): json.dumps(value, sort_keys=True, default=str) for key, value in config.items() if key != own_key}
+
+
+def config_changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Sentences about entries that changed, appeared or went. Settings are public: their values may be told."""
+    out = []
+    for key in sorted(before.keys() | now.keys()):
+        if before.get(key) != now.get(key):
+            out.append(f"acro.config {key!r} changed from {before.get(key, 'nothing')} to {now.get(key, 'nothing')}")
+    return out

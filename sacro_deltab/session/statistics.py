@@ -1,0 +1,238 @@
+"""Whole-cohort statistics of a session: means, SDs, quantiles, N, feature summaries, correlations, regressions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..facts.linked import PrintedCell
+from ..facts.measure import computed, count, dof_check, feature_facts, statistic_of, summary_facts
+from ..facts.people import Floats, Roster, label_text, numbers
+from ..facts.types import Part
+from ..outputs import build
+from .common import about, build_facts
+from .entries import Candidate
+
+if TYPE_CHECKING:
+    from ..acro_session import DeltabSession
+
+
+def n_candidate(session: DeltabSession, title: str) -> Candidate:
+    """N of the cohort: distinct people."""
+    people = session.state.people
+    if people is None:
+        raise InputError("the session does not know its people yet", next_step="Pass people= or train a model first.")
+    n = people.n_people
+    document = build.scalar("n_subjects", "n_subjects", title, "N", n, unit="people", about=about(session))
+    facts = build_facts(session, document, computed(n=n, value=n))
+    cell = PrintedCell(document.name, "N", np.arange(n), "grand")
+    return Candidate(document, facts, (cell,), n=n)
+
+
+def scalar_candidate(session: DeltabSession, kind: str, values: Any, title: str, name: str | None) -> Candidate:
+    """Whole-cohort mean or SD of delta, over people with a value."""
+    people = _people(session, values)
+    statistic = "mean" if kind == "delta_mean" else "sd"
+    value = statistic_of(people[np.isfinite(people)], statistic)
+    if value is None:
+        raise InputError("too few people have a value for this statistic", next_step="Check the column of values.")
+    label = "mean delta" if statistic == "mean" else "SD of delta"
+    document = build.scalar(
+        kind, build.safe_name(name or kind), title, label, value, unit="years", about=about(session)
+    )
+    facts = summary_facts(people, session.ruleset.parameters) | computed(value=value) | session.model_origin(values)
+    cell = PrintedCell(
+        document.name,
+        label,
+        np.flatnonzero(np.isfinite(people)),
+        "grand",
+        session.state.variable(people),
+        statistic,
+        shows_n=False,
+    )
+    return Candidate(document, build_facts(session, document, facts), (cell,), n=count(people))
+
+
+def quantile_candidate(
+    session: DeltabSession, values: Any, percents: Sequence[float], title: str, name: str | None
+) -> Candidate:
+    """Quantiles by linear interpolation over people with a value."""
+    people = _people(session, values)
+    finite = people[np.isfinite(people)]
+    asked = sorted({float(p) for p in percents})
+    if not asked or any(not 0 <= p <= 100 for p in asked):
+        raise InputError("percentiles must lie between 0 and 100", next_step="For example (5, 25, 50, 75, 95).")
+    if not finite.size:
+        raise InputError("nobody has a value", next_step="Check the column of values.")
+    labels = [build.percent_label(p) for p in asked]
+    found = [float(v) for v in np.percentile(finite, asked)]
+    document = build.vector(
+        "delta_quantiles",
+        build.safe_name(name or "delta_quantiles"),
+        title,
+        labels,
+        found,
+        label_column="percentile",
+        value_column="delta",
+        unit="years",
+        about=about(session),
+    )
+    parts = tuple(
+        Part("quantile", label, computed(quantile__percent=percent), value)
+        for label, percent, value in zip(labels, asked, found, strict=True)
+    )
+    facts = summary_facts(people, session.ruleset.parameters) | session.model_origin(values)
+    return Candidate(document, build_facts(session, document, facts, parts), n=count(people))
+
+
+def feature_candidate(
+    session: DeltabSession, X: Any, feature_names: Sequence[str] | None, title: str, name: str | None
+) -> Candidate:
+    """Mean and SD of every feature, over the people who have a value for it."""
+    names, matrix = _matrix(session, X, feature_names)
+    finite = [column[np.isfinite(column)] for column in matrix.T]
+    rows = [[statistic_of(column, "mean"), statistic_of(column, "sd")] for column in finite]
+    document = build.matrix(
+        "idp_summary",
+        build.safe_name(name or "idp_summary"),
+        title,
+        names,
+        [("mean", ""), ("sd", "")],
+        rows,
+        about=about(session),
+    )
+    facts = feature_facts(matrix)
+    return Candidate(document, build_facts(session, document, facts), n=int(facts["n"].value))
+
+
+def correlation_candidates(
+    session: DeltabSession, values: Any, others: Any, title: str, name: str | None, p_values: bool
+) -> list[Candidate]:
+    """Pearson correlations over people with both values, and one p-value document for each."""
+    from scipy import stats
+
+    people = _people(session, values)
+    names, matrix = _matrix(session, others, None)
+    found, tails, sizes = [], [], []
+    for label, column in zip(names, matrix.T, strict=True):
+        both = np.isfinite(people) & np.isfinite(column)
+        n = int(both.sum())
+        if n < 3 or people[both].std() == 0 or column[both].std() == 0:
+            raise InputError(f"no correlation with {label!r}: too few people, or one column is constant")
+        result = stats.pearsonr(people[both], column[both])
+        found.append(float(result.statistic))
+        tails.append(float(result.pvalue))
+        sizes.append(n)
+    stem = build.safe_name(name or "correlation")
+    document = build.vector(
+        "correlation", stem, title, names, found, label_column="variable", value_column="r", about=about(session)
+    )
+    least = int(session.ruleset.parameters["min_residual_dof"])
+    shared = computed(
+        n=min(sizes), residual_dof=min(sizes) - 2, acro__regression_check=dof_check(min(sizes) - 2, least)
+    )
+    parts = tuple(Part("row", label, {}, value) for label, value in zip(names, found, strict=True))
+    out = [Candidate(document, build_facts(session, document, shared, parts), n=min(sizes))]
+    if not p_values:
+        return out
+    for label, p, n in zip(names, tails, sizes, strict=True):
+        one = build.vector(
+            "p_value",
+            build.safe_name(f"{stem}_p_{label}"),
+            f"p-value of the correlation with {label}",
+            [label],
+            [p],
+            label_column="variable",
+            value_column="p",
+            about=about(session),
+        )
+        facts = computed(n=n, residual_dof=n - 2, value=p, acro__regression_check=dof_check(n - 2, least))
+        out.append(Candidate(one, build_facts(session, one, facts, (Part("row", label, {}, p),)), n=n))
+    return out
+
+
+def regression_candidate(
+    session: DeltabSession, values: Any, predictors: Any, title: str, name: str | None
+) -> Candidate:
+    """Ordinary least squares with an intercept.
+
+    `n` is the smallest number of people that any term rests on: for a predictor with two values, those with the rarer
+    one. A term that is 1 for a single person returns that person's value, whatever the degrees of freedom.
+    """
+    from scipy import stats
+
+    people = _people(session, values)
+    names, matrix = _matrix(session, predictors, None)
+    whole = np.isfinite(people) & np.isfinite(matrix).all(axis=1)
+    y, x = people[whole], matrix[whole]
+    n, terms = int(whole.sum()), len(names) + 1
+    design = np.column_stack([np.ones(n), x])
+    if n <= terms or np.linalg.matrix_rank(design) < terms:
+        raise InputError("the regression has no unique solution", next_step="Drop a predictor; some depend on others.")
+    coefficients, *_ = np.linalg.lstsq(design, y, rcond=None)
+    residual = y - design @ coefficients
+    dof = n - terms
+    variance = float(residual @ residual) / dof
+    errors = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * variance)
+    tails = 2 * stats.t.sf(np.abs(coefficients / errors), dof)
+    spread = float(((y - y.mean()) ** 2).sum())
+    rows: list[tuple[str, str, float]] = []
+    for label, b, e, p in zip(["(intercept)", *names], coefficients, errors, tails, strict=True):
+        rows += [
+            (f"{label}: coefficient", "coefficient", float(b)),
+            (f"{label}: standard error", "fit", float(e)),
+            (f"{label}: p-value", "p_value", float(p)),
+        ]
+    rows.append(("R squared", "fit", 1 - float(residual @ residual) / spread if spread > 0 else 0.0))
+    document = build.vector(
+        "regression_table",
+        build.safe_name(name or "regression"),
+        title,
+        [row[0] for row in rows],
+        [row[2] for row in rows],
+        label_column="term",
+        about=about(session),
+    )
+    rarest = min([n, *(_rarer(column) for column in x.T)])
+    least = int(session.ruleset.parameters["min_residual_dof"])
+    facts = computed(n=rarest, residual_dof=dof, acro__regression_check=dof_check(dof, least))
+    parts = tuple(Part("row", label, computed(row__statistic=kind, value=v), v) for label, kind, v in rows)
+    return Candidate(document, build_facts(session, document, facts, parts), n=rarest)
+
+
+def _rarer(column: Floats) -> int:
+    levels, counts = np.unique(column, return_counts=True)
+    return int(counts.min()) if levels.size == 2 else int(column.size)
+
+
+def _people(session: DeltabSession, values: Any) -> Floats:
+    return session.state.roster(len(values)).mean_by_person(values)
+
+
+def _matrix(session: DeltabSession, X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], Floats]:
+    """(names, people × columns) from a DataFrame, a Series or an array with names."""
+    if hasattr(X, "columns"):
+        names = [str(c) for c in X.columns] if feature_names is None else [str(c) for c in feature_names]
+        columns = [numbers(X.iloc[:, i]) for i in range(X.shape[1])]
+    elif getattr(X, "ndim", 1) == 1:
+        names = [str(getattr(X, "name", None) or "value")] if feature_names is None else [str(c) for c in feature_names]
+        columns = [numbers(X)]
+    else:
+        columns = [numbers(column) for column in np.asarray(X).T]
+        names = (
+            [f"feature_{i + 1}" for i in range(len(columns))]
+            if feature_names is None
+            else [str(c) for c in feature_names]
+        )
+    labels = [label_text(name, "names") for name in names]
+    if len(labels) != len(columns) or len(set(labels)) != len(labels):
+        raise InputError("column names repeat, or are not one a column", next_step="Give every column its own name.")
+    roster: Roster = session.state.roster(columns[0].size)
+    matrix = np.column_stack([roster.mean_by_person(column) for column in columns])
+    if not math.isfinite(float(np.nan_to_num(matrix).sum())):
+        raise InputError("values are too large to be summed", next_step="Rescale them.")
+    return labels, matrix

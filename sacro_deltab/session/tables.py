@@ -1,0 +1,144 @@
+"""Group tables of a session: means, SDs and counts by group, with the cells they would print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..facts.linked import PrintedCell
+from ..facts.measure import cell_parts, table_facts
+from ..facts.people import Floats, Grouping, label_text
+from ..facts.types import Fact, Provider
+from ..outputs import build
+from .common import about, build_facts
+from .entries import Candidate
+from .grouping import make_grouping, table_type
+
+if TYPE_CHECKING:
+    from ..acro_session import DeltabSession
+
+_WORDS = {"mean": ("Mean delta", "mean_delta"), "sd": ("SD of delta", "sd_delta"), "count": ("People", "n")}
+
+
+def table_candidate(
+    session: DeltabSession,
+    values: Any | None,
+    by: Any,
+    statistic: str,
+    title: str | None,
+    name: str | None,
+    structural: Sequence[str],
+) -> Candidate:
+    """A table of one statistic by group, measured on people with a value."""
+    state = session.state
+    roster = state.roster(_rows(values, by))
+    people: Floats | None = None if values is None else roster.mean_by_person(values)
+    grouping = make_grouping(by, roster, state.ages(), structural)
+    state.groupings[grouping.name] = grouping
+    kind = {"mean": table_type(grouping), "sd": "delta_sd_by_group", "count": "count_table"}[statistic]
+    words, column = _WORDS[statistic]
+    title = title or f"{words} by {grouping.name.replace('_', ' ')}"
+    stem = build.safe_name(name or f"{column if statistic != 'count' else 'count'}_by_{grouping.name}")
+    parts = cell_parts(grouping, people, statistic)
+    counts = [int(part.facts["cell.n"].value) for part in parts]
+    facts = table_facts(grouping, people, parts, session.ruleset.parameters)
+    if kind == "delta_mean_by_site":
+        facts |= {"site.count": Fact("site.count", len(grouping), Provider.COMPUTED)}
+    if statistic != "count":
+        facts |= session.model_origin(values)
+    context = about(session, statistic=statistic, groups=grouping.name)
+    if statistic == "count":
+        document = build.count_table(
+            stem, title, grouping.labels, counts, group_column=_column(grouping), about=context
+        )
+    else:
+        document = build.group_table(
+            kind,
+            stem,
+            title,
+            grouping.labels,
+            counts,
+            [part.value for part in parts],
+            group_column=_column(grouping),
+            value_column=column,
+            about=context,
+        )
+    variable = None if people is None else state.variable(people)
+    cells = cells_of(
+        stem, grouping, variable, None if statistic == "count" else statistic, bool(facts["table.any_n_rounded"].value)
+    )
+    return Candidate(
+        document,
+        build_facts(session, document, facts, parts),
+        cells,
+        n=int(facts["n"].value),
+        values={"grouping": grouping},
+    )
+
+
+def cells_of(
+    output: str, grouping: Grouping, variable: str | None, statistic: str | None, any_rounded: bool
+) -> tuple[PrintedCell, ...]:
+    """The cells a table would print."""
+    return tuple(
+        PrintedCell(
+            output,
+            label,
+            np.flatnonzero(grouping.codes == index),
+            "interior",
+            variable,
+            statistic,
+            any_rounded=any_rounded,
+            structural=label in grouping.structural,
+        )
+        for index, label in enumerate(grouping.labels)
+    )
+
+
+def merges(session: DeltabSession, candidate: Candidate) -> tuple[str, ...]:
+    """The smallest merges of groups that would get a withheld or heavily marked table out (inside view)."""
+    grouping = candidate.values.get("grouping")
+    if grouping is None:
+        return ()
+    from .. import tables
+
+    if "suggest_merges" not in tables.__all__:
+        return ()
+    return tuple(str(merge) for merge in suggest_for(session, tables.suggest_merges, candidate))
+
+
+def suggest_for(session: DeltabSession, suggest: Any, candidate: Candidate) -> Sequence[Any]:
+    """Call the table engine's suggestions on this table alone."""
+    variable = next((c.variable for c in candidate.cells), None)
+    problem = session.state.linked.problem(variable, candidate.cells)
+    if problem is None:
+        return ()
+    found: Sequence[Any] = suggest(problem, candidate.document.name)
+    return found
+
+
+def _column(grouping: Grouping) -> str:
+    return label_text(grouping.name, grouping.name)
+
+
+def _rows(values: Any | None, by: Any) -> int:
+    from .grouping import AgeBands
+
+    if values is not None:
+        return len(values)
+    first = by
+    if isinstance(by, AgeBands):
+        first = by.ages
+    elif hasattr(by, "columns"):
+        return len(by)
+    elif isinstance(by, dict):
+        first = next(iter(by.values()))
+    elif (
+        isinstance(by, list | tuple)
+        and by
+        and (isinstance(by[0], AgeBands) or not isinstance(by[0], str | int | float))
+    ):
+        first = by[0].ages if isinstance(by[0], AgeBands) else by[0]
+    return len(first)

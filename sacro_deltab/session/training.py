@@ -1,0 +1,158 @@
+"""Private training inside a session: bounds, budget, and the facts the rules ask of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..facts.measure import max_abs_z
+from ..facts.people import numbers
+from ..facts.types import Fact
+from ..privacy.spend import Receipt
+from .weights import training_facts
+
+if TYPE_CHECKING:
+    from ..acro_session import DeltabSession
+    from ..privacy import PublicBounds
+
+
+@dataclass(frozen=True)
+class TrainedHere:
+    """A private model of this session with the receipt that paid for it and the facts measured on its people."""
+
+    model: Any
+    receipt: Receipt | None
+    n_basis: int | None
+    facts: Mapping[str, Fact]
+
+
+def ruleset_bounds(session: DeltabSession) -> PublicBounds:
+    """The rule set's public age range and feature clip."""
+    from ..privacy import PublicBounds
+
+    p: Mapping[str, Any] = session.ruleset.parameters
+    return PublicBounds(
+        age=(float(p["age_min"]), float(p["age_max"])), feature_z=float(p["feature_z"]), provenance="ruleset"
+    )
+
+
+def train(
+    session: DeltabSession,
+    X: Any,
+    age: Any,
+    *,
+    confounds: Any | None,
+    feature_names: Sequence[str] | None,
+    bounds: Any | None,
+    basis: Any | None,
+    epsilon: float,
+    delta_dp: float | None,
+    adjacency: str,
+    n_components: int | None,
+    method: str,
+) -> Any:
+    """See `DeltabSession.train_private`."""
+    from ..privacy import train_private
+
+    names = _names(X, feature_names)
+    ages = numbers(age)
+    roster = session.state.roster(ages.size)
+    if roster.n_people != ages.size:
+        raise InputError(
+            "a person has several rows: one person's contribution would not be bounded",
+            next_step="Keep one row a person before training.",
+        )
+    session.state.set_ages(ages)
+    matrix = np.column_stack([numbers(column) for column in _columns(X)])
+    public = ruleset_bounds(session)
+    if bounds is None and basis is None:
+        bounds = public
+    receipts: list[Receipt] = []
+    n_public = None if adjacency == "add_remove" else roster.n_people
+    model = train_private(
+        matrix,
+        ages,
+        confounds=confounds,
+        feature_names=names,
+        bounds=bounds,
+        basis=basis,
+        epsilon=epsilon,
+        delta_dp=delta_dp,
+        adjacency=adjacency,  # type: ignore[arg-type]
+        n_components=n_components,
+        method=method,  # type: ignore[arg-type]
+        spend=session.budget.spender(n_public, receipts),
+        registered=lambda digest: session.budget.ledger.bounds_registered(digest, before=session.cohort),
+        ruleset_bounds=public,
+    )
+    receipt = receipts[-1] if receipts else None
+    facts = training_facts(
+        matrix,
+        ages,
+        origin="shared_normative" if basis is not None else "node_specific",
+        max_z=_largest_z(model, matrix, ages, confounds),
+    )
+    session.models[id(model)] = TrainedHere(model, receipt, None if basis is None else int(basis.n_people), facts)
+    if receipt is not None:
+        session.journal.write("spend", {"entry": receipt.entry, "epsilon": float(epsilon)})
+    return model
+
+
+def deltas(session: DeltabSession, model: Any, X: Any, age: Any, confounds: Any | None, kind: str) -> Any:
+    """Deltas in years, (rows,), NaN where a person cannot be predicted: features or age are missing.
+
+    With a private model missing features become the public centre, as in its training.
+    """
+    ages = numbers(age)
+    columns = [numbers(column) for column in _columns(X)]
+    matrix = np.column_stack(columns)
+    if matrix.shape[0] != ages.size:
+        raise InputError("features and ages have different numbers of rows", next_step="Give one row a person in both.")
+    conf = None if confounds is None else np.column_stack([numbers(column) for column in _columns(confounds)])
+    trained = session.models.get(id(model))
+    weights = getattr(model, "weights", None) or model.weights_
+    if trained is not None:
+        matrix = np.where(np.isfinite(matrix), matrix, weights.x_mean)
+    whole = np.isfinite(ages) & np.isfinite(matrix).all(axis=1)
+    if conf is not None:
+        whole &= np.isfinite(conf).all(axis=1)
+    out = np.full(ages.size, np.nan)
+    out[whole] = weights.delta(matrix[whole], ages[whole], None if conf is None else conf[whole], model=kind)
+    formal = trained is not None and trained.model.statement.label == "formal"
+    session.remember_origin(out, "formal_release" if formal else "unprotected")
+    return out
+
+
+def _largest_z(model: Any, matrix: Any, ages: Any, confounds: Any) -> float | None:
+    """Largest standardised delta of the training people under the private weights (a query; stays inside)."""
+    weights = model.weights
+    filled = np.where(np.isfinite(matrix), matrix, weights.x_mean)
+    whole = np.isfinite(ages)
+    conf = None
+    if weights.conf_beta is not None and confounds is not None:
+        conf = np.column_stack([np.nan_to_num(numbers(column)) for column in _columns(confounds)])[whole]
+    deltas = weights.delta(filled[whole], ages[whole], conf, model="simple")
+    return max_abs_z(deltas)
+
+
+def _columns(X: Any) -> list[Any]:
+    if hasattr(X, "columns"):
+        return [X.iloc[:, i] for i in range(X.shape[1])]
+    array = np.asarray(X)
+    return [array] if array.ndim == 1 else list(array.T)
+
+
+def _names(X: Any, feature_names: Sequence[str] | None) -> list[str]:
+    columns = getattr(X, "columns", None)
+    if feature_names is not None:
+        names = [str(n) for n in feature_names]
+        if columns is not None and [str(c) for c in columns] != names:
+            raise InputError("feature_names and the columns of X differ", next_step="Leave feature_names out.")
+        return names
+    if columns is None:
+        raise InputError("the features have no names", next_step="Pass a DataFrame, or feature_names=.")
+    return [str(c) for c in columns]
