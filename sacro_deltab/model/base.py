@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import ROUND_HALF_EVEN, Context, Decimal
@@ -42,3 +43,15 @@ def round_significant(values: npt.ArrayLike, figures: int) -> Array:
     array = np.asarray(values, dtype=np.float64)
     flat = [float(context.create_decimal(Decimal(repr(float(v))))) + 0.0 for v in array.ravel()]
     return np.array(flat).reshape(array.shape)
+
+
+def round_to_step(values: npt.ArrayLike, step: npt.ArrayLike) -> Array:
+    """Round half-even in decimal to the power of ten at or below `step` (one step > 0 per value)."""
+    array, steps = np.broadcast_arrays(np.asarray(values, dtype=np.float64), np.asarray(step, dtype=np.float64))
+    out = []
+    for value, width in zip(array.ravel(), steps.ravel(), strict=True):
+        unit = Decimal(1).scaleb(math.floor(math.log10(width)))
+        number = Decimal(repr(float(value)))
+        fits = number.is_zero() or number.adjusted() - unit.adjusted() < 27  # else nothing below the step is left
+        out.append((float(number.quantize(unit, rounding=ROUND_HALF_EVEN)) if fits else float(value)) + 0.0)
+    return np.array(out).reshape(array.shape)

@@ -165,7 +165,8 @@ class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.x_mean_ = x.mean(axis=0)
         z = x - self.x_mean_
         self.x_std_ = np.sqrt(np.einsum("ij,ij->j", z, z) / x.shape[0])
-        constant = self.x_std_ <= 8 * np.finfo(float).eps * np.abs(x).max(axis=0)
+        low, high = x.min(axis=0), x.max(axis=0)
+        constant = (high - low <= 8 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))) | (self.x_std_ == 0)
         if constant.any():
             self._repair(f"{int(constant.sum())} constant feature column(s): scale 1 and weight 0.")
             self.x_std_[constant] = 1.0

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from .base import Array, ModelInputError, round_significant
+from .base import Array, ModelInputError, round_significant, round_to_step
 
 Model = Literal["simple", "unbiased", "unbiased_quadratic", "alternate", "alternate_quadratic"]
 MODELS: tuple[str, ...] = get_args(Model)
@@ -293,13 +293,33 @@ class Weights:
         return replace(self, **changed)
 
     def round(
-        self, significant_figures: int = 3, *, skip: Sequence[str] = ("conf_centre", "conf_scale", "explained_variance")
+        self,
+        significant_figures: int = 3,
+        *,
+        x_mean_step: float | None = 0.01,
+        skip: Sequence[str] = ("conf_centre", "conf_scale", "explained_variance"),
     ) -> Weights:
-        """Weights rounded half-even in decimal to `significant_figures`; the last step before they are certified."""
+        """Weights rounded half-even in decimal; the last step before they are certified.
+
+        Parameters
+        ----------
+        significant_figures
+            For every number but those below.
+        x_mean_step
+            `x_mean` is rounded to the power of ten at or below this share of each feature's scale: significant
+            figures of a mean far from zero would move predictions more than all other rounding together. None rounds
+            `x_mean` to `significant_figures` as well.
+        skip
+            Names left as they are.
+        """
         keep = frozenset(skip)
 
         def change(name: str, values: Array) -> Array:
-            return values if name in keep else round_significant(values, significant_figures)
+            if name in keep:
+                return values
+            if name == "x_mean" and x_mean_step is not None:
+                return round_to_step(values, x_mean_step * self.x_std)
+            return round_significant(values, significant_figures)
 
         return self.map(change)
 
