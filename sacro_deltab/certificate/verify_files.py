@@ -69,7 +69,7 @@ def _missing(
     """Files that must be here, and files whose absence is told apart (kept inside, or not released)."""
     absent = [n for n in subjects if n not in source.names]
     if source.released:
-        listed = set(results.files) if results else set()
+        listed = (set(results.files) if results else set()) - set(predicate["kept_inside"])
         return [n for n in absent if n in listed or n == RESULTS], [n for n in absent if n not in listed]
     if source.inventory is not None and source.inventory.inside is None:
         kept = set(predicate["kept_inside"])

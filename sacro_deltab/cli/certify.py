@@ -241,13 +241,19 @@ def crate(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A certified folder.", show_default=False)],
     trust: Annotated[Path | None, typer.Option("--trust", help=f"Trust file. Default: ${TRUST_VARIABLE}.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The zip. Default: DIR.crate.zip beside DIR.")] = None,
+    project: Annotated[str | None, typer.Option("--project", help="Responsible project.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", help="Person who asks for the outputs.")] = None,
+    tre: Annotated[str | None, typer.Option("--tre", help="Name of the TRE.")] = None,
+    workflow: Annotated[str | None, typer.Option("--workflow", help="Permalink of a Workflow RO-Crate.")] = None,
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Package."""
-    from ..certificate.crate import write_crate
+    from ..certificate.crate import Names, write_crate
 
     target = out if out is not None else folder.resolve().with_name(f"{folder.resolve().name}.crate.zip")
-    done = write_crate(folder, find_trust(trust, None, folder), target)
+    named = {"project": project, "agent": agent, "tre": tre, "workflow": workflow}
+    names = Names(**{key: value for key, value in named.items() if value is not None})
+    done = write_crate(folder, find_trust(trust, None, folder), target, names)
     if as_json:
         _print({"crate": str(target), "id": done.urn, "verdict": done.verdict, "outputs": list(done.outputs)})
         return
