@@ -229,6 +229,8 @@ def writing(store: Store, identity: Identity, key: LedgerKey) -> Iterator[Writer
     anchor = Anchor.beside(key.path, identity.id)
     with anchor.held() as handle:
         with store.write() as connection:
+            if read_identity(connection, store.where) != identity:
+                raise _changed(store.where, "its id, key or version is not what it was when this process opened it")
             writer = Writer(connection, identity, key, store.where)
             check_anchor(connection, Anchor.read(handle), store.where)
             yield writer

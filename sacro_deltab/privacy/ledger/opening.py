@@ -86,8 +86,13 @@ def open_ledger(
 def _initialise(store: Store, key_path: Path | None, who: str) -> None:
     """Make tables and first entry when the database holds none; a no-op otherwise."""
     with store.read() as connection:
-        if inspect(connection).has_table(schema.meta.name):
-            return
+        there = inspect(connection).get_table_names()
+    if schema.meta.name in there:
+        return
+    if there and store.sqlite:
+        raise LedgerError(
+            "this SQLite file holds other tables and no ledger", path=store.where, next_step="Name a file of its own."
+        )
     if key_path is None:
         raise LedgerError(
             "a new ledger on a server needs a key",

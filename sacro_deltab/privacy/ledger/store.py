@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import sqlite3
 import time
 import weakref
@@ -151,8 +152,11 @@ def parse_url(url: str | Path) -> tuple[URL | None, Path | None]:
     """(server URL, None) for PostgreSQL or (None, file) for SQLite. A plain path is a SQLite file."""
     text = os.fspath(url)
     if "://" not in text:
-        if not text:
-            raise LedgerError("an empty path is no ledger", next_step="Use for example --ledger budget.db.")
+        if not Path(text).name or re.match(r"[A-Za-z][A-Za-z0-9+]+:", text):
+            raise LedgerError(
+                "this is neither a file nor a ledger URL",
+                next_step="Use budget.db, sqlite:///budget.db or postgresql://HOST/NAME.",
+            )
         return None, Path(text)
     try:
         parsed = make_url(text)
@@ -255,7 +259,9 @@ def _readable(connection: sqlite3.Connection, file: Path) -> sqlite3.Connection:
         connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
     except sqlite3.OperationalError as error:
         log = file.with_name(f"{file.name}-wal")
-        if "unable to open" not in str(error) or (log.exists() and log.stat().st_size):
+        if not any(words in str(error) for words in ("unable to open", "readonly")) or (
+            log.exists() and log.stat().st_size
+        ):
             raise
         connection.close()
         return sqlite3.connect(f"file:{quote(str(file))}?mode=ro&immutable=1", uri=True, isolation_level=None)

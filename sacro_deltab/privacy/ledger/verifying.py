@@ -117,13 +117,22 @@ def verify(ledger: Ledger, expected_heads: tuple[str, ...] = ()) -> VerifyReport
     )  # fmt: skip
 
 
+def _body(text: str) -> dict[str, object]:
+    """A body that cannot be read was reported already."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
 def _people_problems(connection: Connection) -> list[Problem]:
     """Registered sets of people against the entries that name them."""
     table, entries = schema.cohorts, schema.entries
     rows = {(row.partition, row.digest): row for row in connection.execute(select(table))}
     problems, named = [], set()
     for entry in connection.execute(select(entries).where(entries.c.kind == "cohort").order_by(entries.c.seq)):
-        digest = json.loads(entry.body).get("set")
+        digest = _body(entry.body).get("set")
         if digest is None:
             continue
         row = rows.get((entry.partition, digest))
@@ -143,7 +152,7 @@ def _cell_problems(connection: Connection) -> list[Problem]:
         rows.setdefault(row.seq, []).append(row_dict(row))
     problems = []
     for entry in connection.execute(select(entries).where(entries.c.kind == "release").order_by(entries.c.seq)):
-        if cells_digest(rows.pop(entry.seq, [])) != json.loads(entry.body).get("cells_sha256"):
+        if cells_digest(rows.pop(entry.seq, [])) != _body(entry.body).get("cells_sha256"):
             problems.append(Problem(entry.seq, "its cells were changed"))
     if rows:
         problems.append(Problem(None, "there are cells that no entry released"))
@@ -173,7 +182,7 @@ def _replayed(connection: Connection, ledger: Ledger) -> tuple[_Replay, str, int
             )
         try:
             replay.apply(entry)
-        except (KeyError, ValueError, TypeError, ArithmeticError, InputError):
+        except (KeyError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError, InputError):
             problems.append(Problem(entry.seq, "cannot be read"))
         last, at = entry.digest, entry.at
         digests[entry.digest] = entry.seq
