@@ -41,6 +41,7 @@ class Budget:
     ) -> None:
         from ..privacy.ledger import open_ledger
 
+        self.url = str(url)
         self.ledger = open_ledger(url, pins=list(pins))
         self.partition = partition
         self.unit = unit
