@@ -51,6 +51,17 @@ def block_noise_sd(fractions: Mapping[str, float], bounds: Mapping[str, float], 
     return {name: sigma_unit * bounds[name] / math.sqrt(share) for name, share in fractions.items()}
 
 
+def linear_sensitivity(norm_bound: float, factor_bound: float = 1.0) -> dict[str, float]:
+    """L2 sensitivity of Σ u·t with ‖u‖ ≤ norm_bound, |t| ≤ factor_bound, under both relations (both attained)."""
+    reach = norm_bound * factor_bound
+    return {"add_remove": reach, "substitute": 2 * reach}
+
+
+def outer_sensitivity(norm_bound: float) -> dict[str, float]:
+    """L2 sensitivity of Σ uu' in svec form, ‖u‖ ≤ norm_bound: ‖uu' − vv'‖² = |u|⁴ + |v|⁴ − 2⟨u,v⟩² ≤ 2R⁴."""
+    return {"add_remove": norm_bound**2, "substitute": math.sqrt(2) * norm_bound**2}
+
+
 def shares(names: Iterable[str], table: Mapping[str, float] = FRACTIONS) -> dict[str, float]:
     """Fractions of the named blocks, renormalised to sum to one."""
     chosen = {name: table[name] for name in names}

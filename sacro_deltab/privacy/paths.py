@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..errors import PrivacyError
 from ..model.weights import Weights
 from .blocks import Layout
@@ -36,6 +38,10 @@ def choose(job: Job, method: Method, n_public: int | None) -> Path:
     """The path for a job; `auto` decides from N (where public), J and the basis alone."""
     if method not in ("auto", "moments", "gradient"):
         raise PrivacyError(f"unknown method {method!r}", next_step='use "auto", "moments" or "gradient"')
+    if job.basis is None:
+        if method == "gradient":
+            raise PrivacyError("the gradient path needs a shared basis", next_step='give one, or use method="moments"')
+        return node_moments(job, n_public)
     if method == "auto":
         method = "moments" if n_public is not None and n_public >= POOLABLE_FROM else "gradient"
     return shared_moments(job, n_public) if method == "moments" else shared_gradient(job)
@@ -70,6 +76,36 @@ def shared_gradient(job: Job) -> Path:
         "noise_sd": schedule.noise_sd(size, count, job.mu, job.reach),
     }
     return Path("gradient", "gaussian", public, (), run)
+
+
+def node_moments(job: Job, n_public: int | None) -> Path:
+    """One release of the F-dimensional moments; the component axes come from it too."""
+    from . import node
+
+    layout, scaling = node.layout_of(job), scaling_of(job, node.radius_of(job))
+    most, least = node.wanted_components(job), node.least_n(layout.width, job.mu, job.reach)
+    warnings: tuple[str, ...] = ()
+    if n_public is not None and n_public < least:
+        warnings = (
+            f"a node basis of {layout.width} features needs about N = {least}: expect noise; use a shared basis",
+        )
+
+    def run(job: Job) -> tuple[Weights, NoisyMoments]:
+        moments = release(
+            layout, scaling, job.features(), job.ages(), job.conf(), mu=job.mu, reach=job.reach, exact_n=job.exact_n
+        )
+        empty = np.zeros((1, layout.width))
+        return node.fit_node(moments, job.axes(empty, np.ones(1)), most), moments
+
+    public = {
+        "method": "moments",
+        "n_components": most,
+        "gram": True,
+        "radius": scaling.radius,
+        "least_n": least,
+        "noise_sd": noise_table(layout, scaling, job.mu, job.reach),
+    }
+    return Path("node_moments", "gaussian", public, warnings, run)
 
 
 def components_of(job: Job) -> int:

@@ -1,0 +1,232 @@
+"""The governing documents' own recipe, to the letter, for those who must follow it. Never a guarantee.
+
+Gaussian noise is added to each fitted parameter with the classical formula, from a sensitivity that is declared or read
+from the data (‖X_r⁺‖₂ · age range). Neither bounds what one person can change: the pseudo-inverse and the
+standardisation move with them, and the true sensitivity of least squares is unbounded. diffprivlib's PCA is offered as
+the documents' drop-in; its eigenvector sampler draws from another density than the one its proof is about, and its
+bounds come from the data. Everything here is labelled `heuristic`, and every parameter spends the ε that was asked.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import InputError, PrivacyError
+from ..model.algebra import age_terms, fix_signs, least_squares
+from ..model.weights import Weights
+from . import sampler
+from .blocks import Array
+from .mechanisms import gaussian_sigma
+from .spend import Receipt, SpendRequest
+from .statement import PrivacyStatement
+from .training import check_delta
+
+PARAMETERS = ("b1", "b2", "b2sq", "gamma", "gammasq")
+_OUTPUT = {"b1": "beta1", "b2": "beta2", "b2sq": "beta2sq", "gamma": "gamma", "gammasq": "gammasq"}
+_STEPS = 1 << 20  # noise grid: σ/2²⁰
+REASON_DATA = (
+    "the noise scale was read from the data (‖X_r⁺‖₂ · age range): one person can change it and the parameters by far "
+    "more than it says, so no ε holds"
+)
+REASON_DECLARED = "the sensitivity is somebody's word: nothing in the fit bounds what one person can change"
+REASON_PCA = (
+    "diffprivlib's PCA took its bounds from the data, and its eigenvector sampler draws from another density than the "
+    "one its proof covers"
+)
+
+
+@dataclass(frozen=True)
+class HeuristicModel:
+    """Noised weights, the SD added to each parameter, and one statement per spend. x_mean, x_std, y_mean and the
+    age-square terms are exact: they are listed as outside the budget."""
+
+    weights: Weights
+    noise_sd: dict[str, float]
+    statements: tuple[PrivacyStatement, ...]
+
+
+def documents_recipe(
+    X: ArrayLike,
+    age: ArrayLike,
+    *,
+    feature_names: Sequence[str],
+    n_components: int,
+    epsilon: float,
+    delta_dp: float | None = None,
+    sensitivity: float | None = None,
+    age_range: float | None = None,
+    parameters: Sequence[str] = PARAMETERS,
+    pca: Literal["exact", "diffprivlib"] = "exact",
+    pca_epsilon: float | None = None,
+    time_limit: float = 60.0,
+    spend: Callable[[SpendRequest], Receipt | None],
+) -> HeuristicModel:
+    """Fit without privacy and add Gaussian noise to each parameter, as the governing documents describe.
+
+    Parameters
+    ----------
+    epsilon, delta_dp
+        Spent *per parameter*, by the classical formula; refused where that formula does not deliver its δ.
+    sensitivity
+        Declared L2 sensitivity, years; None reads ‖X_r⁺‖₂ · `age_range` from the data.
+    age_range
+        Largest age difference in years; None takes the data's own.
+    pca
+        `diffprivlib` uses its `models.PCA` with ε `pca_epsilon` (default: epsilon), stopped after `time_limit` seconds.
+
+    Raises
+    ------
+    PrivacyError
+        ε or δ out of range, the classical formula invalid there, or diffprivlib's sampler not done in time.
+    """
+    z, y, mean, scale = _standardised(X, age, feature_names)
+    small = check_delta(delta_dp, y.size)
+    unknown = [name for name in parameters if name not in PARAMETERS]
+    if unknown:
+        raise InputError(f"unknown parameter {unknown[0]!r}", next_step="use " + ", ".join(PARAMETERS))
+    gaussian = gaussian_sigma(1.0, epsilon, small, method="classical")
+    if not gaussian.valid:
+        raise PrivacyError(
+            f"the documents' formula does not deliver δ = {small:g} at ε = {epsilon:g}",
+            next_step="use a smaller ε, or private training, whose noise is calibrated exactly",
+        )
+    statements = []
+    if pca == "diffprivlib":
+        own = float(epsilon if pca_epsilon is None else pca_epsilon)
+        statements.append(_pay(spend, "diffprivlib_pca", own, 0.0, None, "pca_components", REASON_PCA))
+        components = diffprivlib_components(z, n_components, own, time_limit)
+    else:
+        components = _exact_components(z, n_components)
+    weights = _fit(z, y, components, tuple(map(str, feature_names)), mean, scale)
+    reason, reach = REASON_DECLARED, sensitivity
+    if reach is None:
+        reason = REASON_DATA
+        reach = _data_sensitivity(z @ components.T, float(np.ptp(y)) if age_range is None else age_range)
+    sigma = gaussian_sigma(reach, epsilon, small, method="classical")
+    changes: dict[str, Any] = {}
+    for name in parameters:
+        statements.append(_pay(spend, "gaussian", float(epsilon), small, (float(sigma), reach), _OUTPUT[name], reason))
+        changes[name] = getattr(weights, name) + _noise(float(sigma), np.shape(getattr(weights, name)))
+    noised = replace(weights, **changes)
+    return HeuristicModel(noised, dict.fromkeys(parameters, float(sigma)), tuple(statements))
+
+
+def diffprivlib_components(z: Array, n_components: int, epsilon: float, time_limit: float) -> Array:
+    """Components by diffprivlib's `models.PCA` with `data_norm` from the data, in a process that can be stopped.
+
+    Its sampler takes from ten seconds to forever; there is no way to make it honest from outside.
+    """
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    worker = context.Process(target=_diffprivlib_worker, args=(sender, z, n_components, epsilon), daemon=True)
+    worker.start()
+    sender.close()
+    try:
+        found = receiver.recv() if receiver.poll(time_limit) else None
+    except EOFError:
+        found = None
+    finally:
+        if worker.is_alive():
+            worker.terminate()
+        worker.join()
+    if found is None:
+        raise PrivacyError(
+            "diffprivlib's PCA did not finish; the ε asked for it is spent",
+            next_step="use a shared basis, fewer features, or exact components",
+        )
+    return cast(Array, np.asarray(found, dtype=np.float64))
+
+
+def _diffprivlib_worker(sender: Any, z: Array, n_components: int, epsilon: float) -> None:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import diffprivlib.models
+
+        norm = float(np.sqrt((z * z).sum(axis=1)).max())
+        bounds = (z.min(axis=0), z.max(axis=0))
+        model = diffprivlib.models.PCA(n_components=n_components, epsilon=epsilon, data_norm=norm, bounds=bounds)
+        sender.send(fix_signs(np.asarray(model.fit(z).components_)))
+
+
+def _standardised(X: ArrayLike, age: ArrayLike, names: Sequence[str]) -> tuple[Array, Array, Array, Array]:
+    try:
+        values, y = np.asarray(X, dtype=np.float64), np.asarray(age, dtype=np.float64).ravel()
+    except (TypeError, ValueError) as error:
+        raise InputError("features and ages must be numbers", next_step="leave text columns out") from error
+    if values.ndim != 2 or values.shape[0] != y.size or values.shape[1] != len(names) or y.size < 3:
+        raise InputError("features, names and ages do not fit together", next_step="one row per person, one name each")
+    if not np.isfinite(values).all() or not np.isfinite(y).all():
+        raise InputError("the documents' recipe has no rule for missing values", next_step="impute or drop first")
+    mean, scale = values.mean(axis=0), values.std(axis=0)
+    if (scale <= 0).any() or float(y.std()) == 0:
+        raise InputError("a feature or the age is constant", next_step="leave it out")
+    return (values - mean) / scale, y, mean, scale
+
+
+def _exact_components(z: Array, n_components: int) -> Array:
+    if not 1 <= n_components <= min(z.shape):
+        raise InputError("n_components is out of range", next_step=f"use 1 to {min(z.shape)}")
+    return fix_signs(np.linalg.svd(z, full_matrices=False)[2][:n_components])
+
+
+def _fit(z: Array, y: Array, components: Array, names: tuple[str, ...], mean: Array, scale: Array) -> Weights:
+    scores, terms = z @ components.T, age_terms(y)
+    b1 = least_squares(scores, terms.u).coef
+    gap = scores @ b1 - terms.u
+    design = np.column_stack([terms.u, terms.q])
+    b2sq, gammasq = least_squares(design, gap).coef, least_squares(design, scores).coef
+    return Weights(
+        feature_names=names, x_mean=mean, x_std=scale, components=components, b1=b1, y_mean=terms.y_mean, b2=b2sq[:1],
+        b2sq=b2sq, gamma=gammasq[:1], gammasq=gammasq, ysq_mean=terms.ysq_mean, ysq_slope=terms.ysq_slope,
+    )  # fmt: skip
+
+
+def _data_sensitivity(scores: Array, age_range: float) -> float:
+    """‖X_r⁺‖₂ · age range, the documents' number: one over the smallest singular value of the scores."""
+    smallest = float(np.linalg.svd(scores, compute_uv=False)[-1])
+    if smallest <= 0 or not age_range > 0:
+        raise InputError("the documents' sensitivity is infinite here: the scores are dependent",
+                         next_step="use fewer components")  # fmt: skip
+    return age_range / smallest
+
+
+def _noise(sigma: float, shape: tuple[int, ...]) -> Array:
+    draws = sampler.discrete_gaussian(float(_STEPS), math.prod(shape))
+    return np.asarray(draws.reshape(shape).astype(np.float64) * (sigma / _STEPS))
+
+
+def _pay(
+    spend: Callable[[SpendRequest], Receipt | None],
+    mechanism: str,
+    epsilon: float,
+    delta_dp: float,
+    noise: tuple[float, float] | None,
+    output: str,
+    reason: str,
+) -> PrivacyStatement:
+    """Spend what was asked; `noise` is (σ, sensitivity). No μ is given: the scale has no proof, so only the plain sum
+    may count it."""
+    table = {} if noise is None else {"sigma": noise[0], "sensitivity": noise[1]}
+    request = SpendRequest(
+        mechanism=mechanism, epsilon=epsilon, delta_dp=delta_dp, mu=None, sigma=None, adjacency="replace_one",
+        unit="person", outputs=(output,), kind="model", label="heuristic", detail={"reason": reason, **table},
+    )  # fmt: skip
+    receipt = spend(request)
+    statement = PrivacyStatement(
+        label="heuristic", reason=reason, mechanism=mechanism, epsilon=epsilon, delta_dp=delta_dp, mu=None,
+        sigma_unit=None, adjacency="replace_one", unit="person",
+        epsilon_by_adjacency={"zero_out_N_public": None, "add_remove": None, "replace_one": None},
+        bounds={"digest": None, "provenance": "unregistered"}, basis=None,
+        sampler="diffprivlib" if noise is None else sampler.SAMPLER, blocks=table,
+        outside_budget=("x_mean", "x_std", "y_mean", "ysq_mean", "ysq_slope"),
+    )  # fmt: skip
+    return statement if receipt is None else statement.with_ledger(receipt)
