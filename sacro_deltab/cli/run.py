@@ -1,0 +1,157 @@
+"""`sacro-deltab run` and `sacro-deltab demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import InputError
+
+_RUN = """Train, noise, judge, and write the folder that an output checker opens.
+
+Works with --ages, --features and --out alone: what a missing choice makes impossible is named, not guessed. Upstream
+deltab's names are accepted where they mean the same (--train-ages, --train-features, --feature-num, --predict-model).
+
+Exit code, as `check` on the folder: 0 meets the policy, 1 at least one fail, 3 review needed, 2 usage or unreadable
+input (then no folder is left).
+
+Examples:
+
+    sacro-deltab run --ages ages.csv --features idps.csv --out outputs
+
+    sacro-deltab run --ages cohort.csv --features cohort.csv --id-column participant_id --by diagnosis --by site*sex
+    --age-bands 10 --basis basis.json --epsilon 1 --cohort dpuk-site-a --out outputs
+"""
+_DEMO = """The whole main job on an embedded simulated cohort: what leaves, what does not, and why.
+
+Nobody in it is real. The folder, the budget and the files a TRE would supply are written; the exit code is 0.
+
+Example:
+
+    sacro-deltab demo --out outputs
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add `run` and `demo` to the command line."""
+    app.command("run", help=_RUN)(run)
+    app.command("demo", help=_DEMO)(demo)
+
+
+def run(
+    out: Annotated[Path, typer.Option("--out", help="Folder to write; must not exist.")],
+    ages: Annotated[Path | None, typer.Option("--ages", "--train-ages", help="Ages in years, one a row.")] = None,
+    features: Annotated[
+        Path | None, typer.Option("--features", "--train-features", help="IDPs, one row a person, one column each.")
+    ] = None,
+    confounds: Annotated[
+        Path | None, typer.Option("--confounds", "--conf", help="Confounds, one row a person.")
+    ] = None,
+    groups: Annotated[Path | None, typer.Option("--groups", help="Group labels, one row a person.")] = None,
+    by: Annotated[list[str] | None, typer.Option("--by", help="Group column; repeat; a*b crosses two.")] = None,
+    age_bands: Annotated[str | None, typer.Option("--age-bands", help="Widths in years, e.g. 5,10.")] = None,
+    id_column: Annotated[str | None, typer.Option("--id-column", help="Column of person ids.")] = None,
+    age_column: Annotated[str, typer.Option("--age-column", help="Column of ages in a combined table.")] = "age",
+    ignore: Annotated[list[str] | None, typer.Option("--ignore", help="Column to leave out; repeat.")] = None,
+    rows_per_person: Annotated[int | None, typer.Option("--rows-per-person", help="Cap on repeated persons.")] = None,
+    basis: Annotated[Path | None, typer.Option("--basis", help="Shared basis (sacro-deltab basis).")] = None,
+    bounds: Annotated[Path | None, typer.Option("--bounds", help="Public bounds file.")] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", help="ε of the private training.")] = None,
+    delta_dp: Annotated[float | None, typer.Option("--delta-dp", help="δ of the private training.")] = None,
+    n_components: Annotated[
+        int | None, typer.Option("--n-components", "--feature-num", help="Components J, fixed beforehand.")
+    ] = None,
+    adjacency: Annotated[str, typer.Option("--adjacency", help="Neighbouring relation.")] = "zero_out_N_public",
+    method: Annotated[str, typer.Option("--method", help="auto, moments or gradient.")] = "auto",
+    model: Annotated[str, typer.Option("--model", "--predict-model", help="Delta model.")] = "unbiased_quadratic",
+    epsilon_mean: Annotated[
+        float | None, typer.Option("--epsilon-mean", help="Also release the mean delta with Laplace noise at this ε.")
+    ] = None,
+    plots: Annotated[bool, typer.Option("--plots", help="Add a PNG of every table that may be shown.")] = False,
+    moments: Annotated[bool, typer.Option("--moments", help="Also ask for the noised moments, for pooling.")] = False,
+    rules: Annotated[str | None, typer.Option("--rules", help="Rule set: a name or a folder.")] = None,
+    profile: Annotated[str | None, typer.Option("--profile", help="Site profile; may only tighten.")] = None,
+    declare: Annotated[Path | None, typer.Option("--declare", help="What the researcher declares (JSON).")] = None,
+    attest: Annotated[Path | None, typer.Option("--attest", help="What TRE staff attest (JSON).")] = None,
+    ledger: Annotated[str, typer.Option("--ledger", help="The privacy budget.")] = "budget.db",
+    trust: Annotated[Path | None, typer.Option("--trust", help="The TRE's trust file.")] = None,
+    cohort: Annotated[str, typer.Option("--cohort", help="The TRE's id of these people.")] = "cohort",
+    as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
+) -> None:
+    """See _RUN."""
+    if ages is None or features is None:
+        missing = "--ages" if ages is None else "--features"
+        raise InputError(f"{missing} was not given", next_step="Both files are needed; one file may serve for both.")
+    from ..session.pipeline import Plan, account
+    from ..session.pipeline import run as run_plan
+
+    plan = Plan(
+        out=out, ages=ages, features=features, confounds=confounds, groups=groups, by=tuple(by or ()),
+        age_bands=_widths(age_bands), id_column=id_column, age_column=age_column, ignore=tuple(ignore or ()),
+        rows_per_person=rows_per_person, basis=basis, bounds=bounds, epsilon=epsilon, delta_dp=delta_dp,
+        n_components=n_components, adjacency=adjacency, method=method, model=model, epsilon_mean=epsilon_mean,
+        plots=plots, moments=moments, rules=rules, profile=profile, declare=declare, attest=attest, ledger=ledger,
+        trust=trust, cohort=cohort,
+    )  # fmt: skip
+    outcome = run_plan(plan, _progress)
+    _print(outcome, account(outcome), as_json)
+    raise typer.Exit(outcome.report.exit_code)
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder to write; must not exist.")] = Path("outputs"),
+    ledger: Annotated[str, typer.Option("--ledger", help="The privacy budget.")] = "budget.db",
+    as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
+) -> None:
+    """See _DEMO."""
+    from ..session.demo import run_demo, story
+
+    outcome = run_demo(out, ledger, _progress)
+    _print(outcome, story(outcome), as_json)
+
+
+def _widths(text: str | None) -> tuple[float, ...]:
+    if text is None:
+        return ()
+    try:
+        widths = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError("--age-bands is not a list of widths", next_step="For example --age-bands 5,10.") from None
+    if any(not 0 < width < 200 for width in widths):
+        raise InputError("an age band must be wider than 0 years", next_step="For example --age-bands 5,10.")
+    return widths
+
+
+def _progress(text: str) -> None:
+    typer.echo(f"… {text}", err=True)
+
+
+def _print(outcome: Any, lines: list[str], as_json: bool) -> None:
+    import json
+
+    if not as_json:
+        typer.echo("\n".join(lines))
+        return
+    session = outcome.session
+    data = {
+        "schema": "sacro_deltab/run/1",
+        "folder": str(outcome.folder),
+        "verdict": outcome.report.verdict,
+        "rule_set": {"id": session.ruleset.id, "version": session.ruleset.version, "sha256": session.ruleset.sha256},
+        "outputs": [
+            {
+                "name": e.name,
+                "type": e.type,
+                "status": e.status,
+                "kept_inside": e.kept_inside,
+                "files": list(e.files),
+                "reasons": list(e.reasons),
+            }
+            for e in session.entries
+        ],
+        "budget": session.budget.totals_json(),
+        "not_done": list(outcome.impossible),
+    }
+    typer.echo(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False))

@@ -1,0 +1,326 @@
+"""The main job in one go: read, train, judge, write. Used by `sacro-deltab run` and `demo`."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError, SacroDeltabError
+
+if TYPE_CHECKING:
+    from ..acro_session import DeltabSession
+    from ..cohort import Cohort
+
+Say = Callable[[str], None]
+DEFAULT_COMPONENTS = 10
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything `run` was asked for. Paths as given; `by` names columns, `site*sex` crosses two."""
+
+    out: Path
+    ages: Path | None = None
+    features: Path | None = None
+    confounds: Path | None = None
+    groups: Path | None = None
+    by: tuple[str, ...] = ()
+    age_bands: tuple[float, ...] = ()
+    id_column: str | None = None
+    age_column: str = "age"
+    ignore: tuple[str, ...] = ()
+    rows_per_person: int | None = None
+    basis: Path | None = None
+    bounds: Path | None = None
+    epsilon: float | None = None
+    delta_dp: float | None = None
+    n_components: int | None = None
+    adjacency: str = "zero_out_N_public"
+    method: str = "auto"
+    model: str = "unbiased_quadratic"
+    epsilon_mean: float | None = None
+    plots: bool = False
+    moments: bool = False
+    rules: str | None = None
+    profile: str | None = None
+    declare: Path | None = None
+    attest: Path | None = None
+    ledger: str = "budget.db"
+    trust: Path | None = None
+    cohort: str = "cohort"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left: the finalised session, the folder, the checker's report on it, and what was impossible."""
+
+    session: DeltabSession
+    folder: Path
+    report: Any
+    impossible: tuple[str, ...]
+
+
+def run(plan: Plan, say: Say) -> Outcome:
+    """Do the whole job. On any error nothing is left at `plan.out`.
+
+    Raises
+    ------
+    SacroDeltabError
+        With exit code 1 or 2; the budget spent until then stays spent.
+    """
+    if plan.out.exists() or plan.out.is_symlink():
+        raise InputError("the output folder exists", path=plan.out, next_step="Choose another name with --out.")
+    if not plan.out.absolute().parent.is_dir():
+        raise InputError("there is no such place", path=plan.out.absolute().parent, next_step="Make it first.")
+    say("reading the cohort")
+    cohort = read(plan)
+    return run_cohort(plan, cohort, say)
+
+
+def read(plan: Plan) -> Cohort:
+    """The cohort of a plan; group columns are taken from the groups file, else from the features file."""
+    from ..cohort import read_cohort
+
+    columns = tuple(dict.fromkeys(part for name in plan.by for part in _parts(name)))
+    return read_cohort(
+        plan.ages,
+        plan.features,
+        plan.confounds,
+        plan.groups,
+        id_column=plan.id_column,
+        age_column=plan.age_column,
+        group_columns=columns or None,
+        ignore_columns=plan.ignore,
+        rows_per_person=plan.rows_per_person,
+    )
+
+
+def run_cohort(plan: Plan, cohort: Cohort, say: Say) -> Outcome:
+    """The job on a cohort already read."""
+    from ..screening import check_paths
+
+    with _working_folder(plan.out) as journal:
+        session = _session(plan, cohort, journal, say)
+        impossible = list(_release_all(session, plan, cohort, say))
+        say("writing the folder")
+        session.not_checked += [text for text in impossible if text not in session.not_checked]
+        folder = session.finalise(plan.out)
+        say("checking the folder as a checker would")
+        report = check_paths(
+            [folder],
+            ruleset=session.ruleset,
+            trust=plan.trust,
+            ledger=plan.ledger if session.budget.pinned else None,
+        )
+        return Outcome(session, folder, report, tuple(impossible))
+
+
+def _session(plan: Plan, cohort: Cohort, journal: Path, say: Say) -> DeltabSession:
+    from ..acro_session import DeltabSession
+
+    say("starting ACRO")
+    session = DeltabSession(
+        quiet_acro(),
+        cohort=plan.cohort,
+        rules=plan.rules,
+        profile=plan.profile,
+        ledger=plan.ledger,
+        trust=plan.trust,
+        declare=plan.declare,
+        attest=plan.attest,
+        people=cohort.person_ids,
+        ages=cohort.age,
+        journal=journal,
+    )
+    session.not_checked += list(cohort.declared)
+    return session
+
+
+def quiet_acro() -> Any:
+    """A live ACRO without its log of risk tables on the terminal."""
+    with contextlib.redirect_stderr(open(os.devnull, "w", encoding="utf-8")), warnings.catch_warnings():  # noqa: PTH123, SIM115
+        import acro
+
+        logging.getLogger("acro").setLevel(logging.WARNING)
+        for name in ("records", "tables", "regression", "summary"):
+            logging.getLogger(f"acro:{name}").setLevel(logging.WARNING)
+        return acro.ACRO()
+
+
+def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -> Iterator[str]:
+    """Release everything the plan allows; yields what was impossible, with the way out."""
+    model: Any = None
+    if plan.epsilon is None:
+        yield "no private weights: no ε was given (--epsilon); weights leave only with noise"
+    elif plan.basis is None and plan.bounds is None:
+        yield (
+            "no private weights: neither --basis nor --bounds was given, and without a public centre and scale of the "
+            "features nothing may be chosen from the raw data"
+        )
+    else:
+        say("private training: the budget is spent before any noise is drawn")
+        model = _train(session, plan, cohort)
+    if model is not None:
+        session.release_weights(model)
+        if plan.moments and model.noisy_moments is not None:
+            session.release_moments(model)
+        confounds = _confounds(cohort)
+        deltas = session.deltas(model, cohort.features_frame(), cohort.age, confounds, kind=plan.model)
+    else:
+        say("fitting the model (it stays inside)")
+        session.release_n()
+        deltas = fit_deltas(cohort, plan.n_components, plan.model)
+        yield "deltas come from a model without noise, fitted to these people; only tables and statistics of them are asked for"
+    say("judging tables and statistics")
+    session.release_mean(deltas)
+    session.release_sd(deltas)
+    session.release_quantiles(deltas)
+    yield from _tables(session, plan, cohort, deltas)
+    if plan.epsilon_mean is not None:
+        session.release_private_mean(deltas, epsilon=plan.epsilon_mean, model=model)
+
+
+def _tables(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any) -> Iterator[str]:
+    from .grouping import AgeBands
+
+    if cohort.groups is None:
+        yield "no tables by group: no groups were given (--groups, --by)"
+        names: Sequence[str] = ()
+    else:
+        names = plan.by or tuple(str(c) for c in cohort.groups.columns)
+    made = []
+    for name in names:
+        assert cohort.groups is not None
+        columns = [cohort.groups[part] for part in _parts(name)]
+        made.append(session.release_group_means(deltas, columns[0] if len(columns) == 1 else columns))
+    for width in sorted(plan.age_bands, reverse=True):
+        bands = AgeBands(cohort.age, width)
+        made.append(
+            session.release_group_means(deltas, bands, title=f"Mean delta by age band of {width:g} years",
+                                        name=f"mean_delta_by_age_band_{width:g}")
+        )  # fmt: skip
+    if plan.plots:
+        for entry in made:
+            if entry.document is not None:
+                session.release_plot(entry)
+
+
+def _train(session: DeltabSession, plan: Plan, cohort: Cohort) -> Any:
+    from ..privacy import PublicBounds
+    from ..privacy.basis import Basis
+
+    basis = None if plan.basis is None else Basis.load(plan.basis)
+    bounds = None
+    if plan.bounds is not None:
+        bounds = PublicBounds.load(plan.bounds)
+        if session.budget.ledger.bounds_registered(bounds.digest, before=session.cohort):
+            bounds = bounds.with_provenance("registered_file")
+    frame = cohort.features_frame()
+    if basis is not None:
+        missing = [n for n in basis.feature_names if n not in set(frame.columns)]
+        if not missing and set(frame.columns) == set(basis.feature_names):
+            frame = frame[list(basis.feature_names)]
+    return session.train_private(
+        frame,
+        cohort.age,
+        confounds=_confounds(cohort),
+        bounds=bounds,
+        basis=basis,
+        epsilon=float(plan.epsilon or 0.0),
+        delta_dp=plan.delta_dp,
+        adjacency=plan.adjacency,
+        n_components=plan.n_components,
+        method=plan.method,
+    )
+
+
+def fit_deltas(cohort: Cohort, n_components: int | None, model: str) -> Any:
+    """Deltas of a model without noise, fitted to the cohort with medians for missing values (inside only)."""
+    from ..model import BrainAgeDelta
+
+    whole = cohort.filled("median")
+    most = max(1, min(whole.X.shape[0] - 1, whole.X.shape[1]))
+    wanted = DEFAULT_COMPONENTS if n_components is None else n_components
+    fitted = BrainAgeDelta(n_components=min(wanted, most))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted.fit(whole.X, whole.age, confounds=whole.confounds)
+        return fitted.delta(whole.X, whole.age, whole.confounds, model=model)
+
+
+def _confounds(cohort: Cohort) -> Any:
+    if cohort.confounds is None:
+        return None
+    import pandas as pd
+
+    return pd.DataFrame(cohort.confounds, columns=list(cohort.confound_names))
+
+
+def _parts(name: str) -> list[str]:
+    return [part.strip() for part in name.split("*") if part.strip()]
+
+
+@contextlib.contextmanager
+def _working_folder(out: Path) -> Iterator[Path]:
+    """A private working folder beside the output, gone afterwards; a killed run leaves it for `resume`."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".session", dir=out.absolute().parent))
+    except OSError as error:
+        raise InputError(f"cannot write here ({error.strerror})", path=out.absolute().parent) from error
+    import shutil
+
+    try:
+        yield folder
+    except OSError as error:
+        raise InputError(
+            f"the run could not be written ({error.strerror or type(error).__name__})",
+            path=out,
+            next_step="Free some space and run again; what was spent stays spent.",
+        ) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def account(outcome: Outcome) -> list[str]:
+    """The run in words: what meets the rules, what a person must decide, what stays inside, and what was impossible."""
+    session, lines = outcome.session, []
+    rule_set = session.ruleset
+    lines.append(f"Rules: {rule_set.id} {rule_set.version}, sha256 {rule_set.sha256[:16]}…")
+    lines.append(f"Folder: {outcome.folder}")
+    words = {
+        "pass": "MEETS THE RULES (a person still releases it)",
+        "review": "A PERSON MUST DECIDE",
+        "fail": "STAYS INSIDE",
+    }
+    for status, heading in words.items():
+        mine = [e for e in session.entries if e.status == status]
+        if not mine:
+            continue
+        lines += ["", f"{heading}: {len(mine)}"]
+        for entry in mine:
+            marked = f", {len(entry.suppressed)} marked *" if entry.suppressed and not entry.kept_inside else ""
+            lines.append(f"  {entry.name}: {entry.title}{marked}")
+            lines += [f"      {reason}" for reason in entry.reasons[:3]]
+            lines += [f"      to get it out: {merge}" for merge in entry.merges[:2]]
+    totals = session.budget.totals_json()
+    lines += [
+        "",
+        f"Privacy budget {session.budget.url}: ε {totals['epsilon_sum']:g} of {rule_set.parameters['epsilon_total']} spent",
+    ]
+    if not session.budget.pinned:
+        lines.append(
+            "  This ledger is not pinned by the TRE: nothing that rests on it counts as formal, everything is reviewed."
+        )
+    if outcome.impossible:
+        lines += ["", "Not done:"] + [f"  {text}" for text in outcome.impossible]
+    return lines
+
+
+__all__ = ["Outcome", "Plan", "SacroDeltabError", "account", "fit_deltas", "quiet_acro", "read", "run", "run_cohort"]
