@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -66,16 +66,23 @@ def digest(files: Mapping[str, bytes]) -> str:
     return h.hexdigest()
 
 
+class RuleSetProblems(RuleSetError):
+    """A rule set, profile or waiver that does not load, with all its problems."""
+
+    def __init__(self, what: str, problems: tuple[Problem, ...]) -> None:
+        lines = "\n".join(f"  {problem}" for problem in problems)
+        count = f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"
+        super().__init__(
+            f"{what} does not load: {count}\n{lines}\n", next_step="Mend them; nothing is judged by it until then."
+        )
+        self.problems = problems
+
+
 def raise_problems(problems: list[Problem], what: str) -> None:
-    """Raise one RuleSetError with every problem on a line of its own, in file order; nothing if there is none."""
-    if not problems:
-        return
-    unique = sorted({str(p): p for p in problems}.values(), key=lambda p: (p.place.path, p.place.line, p.place.column))
-    lines = "\n".join(f"  {problem}" for problem in unique)
-    count = f"{len(unique)} problem{'s' if len(unique) != 1 else ''}"
-    raise RuleSetError(
-        f"{what} does not load: {count}\n{lines}\n", next_step="Mend them; `rules check` lists them again."
-    )
+    """Raise one error with every problem on a line of its own, in file order; nothing if there is none."""
+    if problems:
+        unique = {str(p): p for p in problems}.values()
+        raise RuleSetProblems(what, tuple(sorted(unique, key=lambda p: (p.place.path, p.place.line, p.place.column))))
 
 
 def load_base(source: str | Path | None = None) -> RuleSet:
@@ -109,8 +116,6 @@ def _parse(folder: str, raw: tuple[tuple[str, bytes], ...]) -> RuleSet:
 
 
 def _finish(ruleset: RuleSet, draft: Draft, folder: str) -> RuleSet:
-    from dataclasses import replace
-
     return replace(ruleset, sha256=digest(draft.raw), folder=folder)
 
 

@@ -50,17 +50,13 @@ def condition_words(condition: Condition) -> str:
     return f"{condition.fact} {word} {shown}"
 
 
-def _admits(conditions: Sequence[Condition], value: Any) -> bool:
-    return all(
-        isinstance(value, (int, float)) == (COMPARATORS[c.comparator].takes in ("number", "pair"))
-        and compare(c.comparator, value, c.limit)
-        if COMPARATORS[c.comparator].takes in ("number", "pair")
-        else compare(c.comparator, value, c.limit)
-        for c in conditions
-    )
+def admits(conditions: Sequence[Condition], value: Any) -> bool:
+    """Whether `value` meets all the conditions (none of them named)."""
+    return all(compare(c.comparator, value, c.limit) for c in conditions)
 
 
-def _samples(conditions: Iterable[Condition]) -> list[Any]:
+def samples(conditions: Iterable[Condition]) -> list[Any]:
+    """Values at, beside and between all the limits, and one outside them all."""
     numbers: set[float] = set()
     others: list[Any] = ["\0 any other word", True, False]
     for c in conditions:
@@ -81,9 +77,9 @@ def compare_sets(old: Sequence[Condition], new: Sequence[Condition]) -> Directio
     """Direction of the set of admitted values: narrower is STRICTER; None if equal."""
     if any(c.named for c in (*old, *new)):
         return _compare_named(old, new)
-    samples = _samples((*old, *new))
-    gains = any(_admits(new, v) and not _admits(old, v) for v in samples)
-    loses = any(_admits(old, v) and not _admits(new, v) for v in samples)
+    values = samples((*old, *new))
+    gains = any(admits(new, v) and not admits(old, v) for v in values)
+    loses = any(admits(old, v) and not admits(new, v) for v in values)
     if gains and loses:
         return Direction.CHANGED
     if loses:

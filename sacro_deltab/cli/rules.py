@@ -1,0 +1,301 @@
+"""`sacro-deltab rules`: read, check, test, compare, explain and print the rule set."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..rules import RuleSet
+
+rules_app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="The rule set: list, show, check, test, compare, print."
+)
+
+RulesOption = Annotated[
+    Path | None, typer.Option("--rules", help="Folder of a rule set; the packaged one by default.", show_default=False)
+]
+ProfileOption = Annotated[
+    str | None, typer.Option("--profile", help="Site profile: a file, or the name of a packaged one.")
+]
+DocumentsOption = Annotated[
+    Path | None, typer.Option("--documents", help="Folder with the governing documents: their own words are printed.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the `rules` group."""
+    app.add_typer(rules_app, name="rules")
+
+
+def _load(rules: Path | None, profile: str | None = None) -> RuleSet:
+    from ..rules import load_ruleset
+
+    return load_ruleset(rules, profile=profile)
+
+
+def _json(data: Any) -> None:
+    typer.echo(json.dumps(data, indent=1, ensure_ascii=False, default=str))
+
+
+def _words(ruleset: RuleSet, documents: Path | None) -> dict[str, str]:
+    if documents is None:
+        return {}
+    from ..rules.documents import read_documents
+
+    return read_documents(ruleset, documents).words
+
+
+@rules_app.command("list", epilog="Example: sacro-deltab rules list --output beta1")
+def list_rules(
+    rules: RulesOption = None,
+    profile: ProfileOption = None,
+    output: Annotated[str | None, typer.Option("--output", help="Only the rules on this output type.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """One line a rule: id, worst effect, title."""
+    from ..rules.describe import effect_word, rule_json
+    from ..rules.schema_check import did_you_mean
+
+    ruleset = _load(rules, profile)
+    if output is not None and output not in ruleset.outputs:
+        raise InputError(f"no output type {output!r}{did_you_mean(output, ruleset.outputs)}")
+    chosen = [r for r in ruleset.rules if output is None or output in r.outputs]
+    if as_json:
+        _json({"rule_set": ruleset.statement(), "rules": [rule_json(r) for r in chosen]})
+        return
+    typer.echo(f"{ruleset.id} {ruleset.version} sha256:{ruleset.sha256}")
+    section = ""
+    for rule in chosen:
+        if rule.section != section:
+            section = rule.section
+            typer.echo(f"\n{section}")
+        marks = "".join(f" [{m}]" for m in (rule.direction, rule.status if rule.status != "active" else None) if m)
+        typer.echo(f"  {rule.id}  {effect_word(rule):<9} {rule.title}{marks}")
+
+
+@rules_app.command(epilog="Example: sacro-deltab rules show SC-03 --documents policy/")
+def show(
+    name: Annotated[str, typer.Argument(help="Id of a rule, decision or clause, an output type or a fact.")],
+    rules: RulesOption = None,
+    profile: ProfileOption = None,
+    documents: DocumentsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Everything about one rule, decision, clause, output type or fact."""
+    from ..rules import describe
+
+    ruleset = _load(rules, profile)
+    lines, data = describe.show(ruleset, name, _words(ruleset, documents))
+    if as_json:
+        _json(data)
+    else:
+        typer.echo("\n".join(lines))
+
+
+@rules_app.command(epilog="Example: sacro-deltab rules check --documents policy/ --waivers waivers/")
+def check(
+    rules: RulesOption = None,
+    profile: Annotated[
+        list[str] | None, typer.Option("--profile", help="Check this profile (default: all in profiles/).")
+    ] = None,
+    waivers: Annotated[
+        Path | None, typer.Option("--waivers", help="Waiver file or folder (default: the rule set's waivers/).")
+    ] = None,
+    documents: DocumentsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Load everything; check profiles, waivers and, with --documents, every clause against the documents.
+
+    Exit 0: all is well. 1: a clause is not where the rule set says. 2: something does not load.
+    """
+    from ..rules.checking import check_all
+    from ..rules.loader import RuleSetProblems
+
+    try:
+        report = check_all(rules, profiles=profile, waivers=waivers, documents=documents)
+    except RuleSetProblems as problems:
+        if not as_json:
+            raise
+        _json({"ok": False, "problems": [str(p) for p in problems.problems]})
+        raise typer.Exit(2) from problems
+    if as_json:
+        _json(report.to_json())
+    else:
+        typer.echo("\n".join(report.lines()))
+    raise typer.Exit(0 if report.ok else 1)
+
+
+@rules_app.command("test", epilog="Example: sacro-deltab rules test --rules rules/deltab-disclosure")
+def test_rules(rules: RulesOption = None, as_json: JsonOption = False) -> None:
+    """Run every example, then change every limit, comparator and effect by one step and see whether one notices.
+
+    Exit 0: every example passes and at least 98 % of the changes are noticed. 1: not so.
+    """
+    from ..rules.examples import run_examples
+    from ..rules.mutations import NOTICED_AT_LEAST, mutate
+
+    ruleset = _load(rules)
+    results = list(run_examples(ruleset))
+    failed = [r for r in results if not r.passed]
+    report = mutate(ruleset)
+    good = not failed and report.share >= NOTICED_AT_LEAST
+    if as_json:
+        _json(
+            {
+                "ok": good,
+                "rules": len(ruleset.rules),
+                "examples": len(results),
+                "failed": [str(r) for r in failed],
+                "mutations": report.tried,
+                "noticed": report.noticed,
+                "survivors": [{"change": str(s), "reason": s.reason} for s in report.survivors],
+            }
+        )
+    else:
+        typer.echo(
+            f"{len(ruleset.rules)} rules, {len(results)} examples: "
+            f"{len(results) - len(failed)} passed, {len(failed)} failed"
+        )
+        for result in failed:
+            typer.echo(f"FAIL {result}")
+        typer.echo(
+            f"{report.tried} one-step changes: {report.noticed} noticed by an example ({report.share:.1%}), "
+            f"{len(report.survivors)} not"
+        )
+        for survivor in report.survivors:
+            typer.echo(f"  not noticed: {survivor} ({survivor.reason})")
+    raise typer.Exit(0 if good else 1)
+
+
+@rules_app.command(epilog="Example: sacro-deltab rules coverage --documents policy/")
+def coverage(rules: RulesOption = None, documents: DocumentsOption = None, as_json: JsonOption = False) -> None:
+    """Clauses, limits, decisions, outputs and examples: what has a rule, and why the rest has none.
+
+    Exit 0: no clause lacks a rule or a reason. 1: a gap, named with its line.
+    """
+    from ..rules.coverage import coverage as measure
+    from ..rules.coverage import to_json, to_lines
+
+    ruleset = _load(rules)
+    report = measure(ruleset)
+    words = _words(ruleset, documents)
+    if as_json:
+        _json(to_json(report))
+    else:
+        typer.echo("\n".join(to_lines(ruleset, report, words)))
+    raise typer.Exit(1 if report.gaps else 0)
+
+
+@rules_app.command(epilog="Example: sacro-deltab rules explain outputs delta_by_diagnosis")
+def explain(
+    path: Annotated[Path, typer.Argument(help="Session folder, evidence.json, an output in it, or a facts file.")],
+    name: Annotated[str | None, typer.Argument(help="Name of the output; all of them without it.")] = None,
+    rules: RulesOption = None,
+    profile: ProfileOption = None,
+    view: Annotated[str, typer.Option("--view", help="inside (numbers; stays in the TRE) or outside.")] = "inside",
+    waivers: Annotated[Path | None, typer.Option("--waivers", help="Waiver file or folder.")] = None,
+    no_waivers: Annotated[bool, typer.Option("--no-waivers", help="Show the verdict without waivers.")] = False,
+    documents: DocumentsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say in sentences what the rules make of stored facts, what was met, and what to do next."""
+    from ..rules import decide, decision_to_json, load_waivers
+    from ..rules import explain as explain_decision
+    from ..rules.stored import find_outputs
+
+    if view not in ("inside", "outside"):
+        raise InputError(f"--view is inside or outside, not {view!r}")
+    side: Any = view
+    ruleset = _load(rules, profile)
+    granted = load_waivers(waivers) if waivers is not None and not no_waivers else ()
+    words = _words(ruleset, documents)
+    out = []
+    for stored in find_outputs(path, name):
+        decision = decide(ruleset, stored.facts, waivers=granted, output_sha256=stored.sha256)
+        if as_json:
+            out.append(decision_to_json(decision, side, ruleset=ruleset))
+        else:
+            typer.echo(explain_decision(ruleset, decision, view=side, facts=stored.facts, words=words))
+    if as_json:
+        _json({"rule_set": ruleset.statement(), "view": view, "outputs": out})
+
+
+@rules_app.command(epilog="Example: sacro-deltab rules diff rules/deltab-disclosure my-rules --replay outputs")
+def diff(
+    old: Annotated[str, typer.Argument(help="Rule set: a folder or a packaged name.")],
+    new: Annotated[str, typer.Argument(help="Rule set to compare with it.")],
+    profile: Annotated[str | None, typer.Option("--profile", help="Apply this profile to NEW.")] = None,
+    replay: Annotated[
+        list[Path] | None, typer.Option("--replay", help="Session folders or facts files to judge by both.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Every difference, STRICTER or LOOSER, and the stored outputs that would be judged differently."""
+    from ..rules import load_ruleset
+    from ..rules import ruleset_diff as compare
+
+    before, after = load_ruleset(old), load_ruleset(new, profile=profile)
+    found = compare.diff(before, after)
+    replayed = compare.replay(before, after, replay) if replay else []
+    if as_json:
+        _json(compare.to_json(before, after, found, replayed, asked=bool(replay)))
+    else:
+        typer.echo("\n".join(compare.to_lines(found, replayed, asked=bool(replay))))
+
+
+@rules_app.command(epilog="Example: sacro-deltab rules book --out rule-book.html --documents policy/")
+def book(
+    out: Annotated[Path | None, typer.Option("--out", help="File to write; stdout without it.")] = None,
+    rules: RulesOption = None,
+    profile: ProfileOption = None,
+    documents: DocumentsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """One printable, self-contained HTML page: rules, clauses, decisions to sign, examples, change log."""
+    from ..rules.book import book_data, render_book
+
+    ruleset = _load(rules, profile)
+    words = _words(ruleset, documents)
+    if as_json:
+        _json(book_data(ruleset, words))
+        return
+    page = render_book(ruleset, words)
+    if out is None:
+        sys.stdout.write(page)
+        return
+    try:
+        out.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", path=out) from error
+    typer.echo(f"{out}: {len(ruleset.rules)} rules, {len(ruleset.clauses)} clauses, {len(ruleset.decisions)} decisions")
+
+
+@rules_app.command(epilog="Example: sacro-deltab rules new MP-24 --rules my-rules --write")
+def new(
+    rule_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the new rule, as in MP-24.")],
+    rules: RulesOption = None,
+    write: Annotated[bool, typer.Option("--write", help="Append it to the section file of the rule set.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """A stub of a new rule with two boundary examples: it loads at once, change it from there."""
+    from ..rules.stub import stub, write_stub
+
+    if write and rules is None:
+        raise InputError("the packaged rule set is not changed", next_step="Copy it and give the copy with --rules.")
+    ruleset = _load(rules)
+    text = stub(ruleset, rule_id)
+    where = str(write_stub(ruleset, rule_id)) if write else None
+    if as_json:
+        _json({"id": rule_id, "yaml": text, "written_to": where})
+    elif where is not None:
+        typer.echo(f"{where}: {rule_id} added at the end; change it, then run `sacro-deltab rules test`.")
+    else:
+        typer.echo(text, nl=False)

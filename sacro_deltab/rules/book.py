@@ -1,0 +1,108 @@
+"""The rule book: one printable, self-contained HTML page made from the YAML, so that nobody keeps two copies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .coverage import coverage, to_json
+from .describe import rule_json
+from .model import RuleSet
+
+TEMPLATE = "rule_book.html.j2"
+
+
+def book_data(ruleset: RuleSet, words: Mapping[str, str]) -> dict[str, Any]:
+    """Everything the book prints, as plain data. Machine paths are left out, so equal rules give an equal book."""
+    sections: dict[str, list[dict[str, Any]]] = {}
+    for rule in ruleset.rules:
+        entry = rule_json(rule)
+        entry["file"] = Path(rule.place.path).name
+        entry["clauses"] = [_clause(ruleset, c, words) for c in rule.source]
+        entry["decisions"] = [{"id": d, "choose": ruleset.decisions[d].choose} for d in rule.decision]
+        sections.setdefault(rule.section, []).append(entry)
+    report = to_json(coverage(ruleset))
+    return {
+        "rule_set": {**ruleset.statement(), "title": ruleset.title, "status": ruleset.status},
+        "profile": _profile(ruleset),
+        "documents": [
+            {"id": d.id, "title": d.title, "authority": d.authority, "sha256": d.sha256}
+            for d in ruleset.documents.values()
+        ],
+        "sections": [{"title": title, "rules": rules} for title, rules in sections.items()],
+        "parameters": [
+            {"name": n, "value": ruleset.parameters[n], "means": s.means, "rule": s.rule}
+            for n, s in ruleset.parameter_specs.items()
+        ],
+        "outputs": [
+            {"name": o.name, "label": o.label, "class": o.cls, "rules": [r.id for r in ruleset.rules_for(o.name)]}
+            for o in ruleset.outputs.values()
+        ],
+        "facts": [
+            {"name": f.name, "by": f.by, "means": f.means, "unit": f.unit, "raw": f.raw} for f in ruleset.facts.values()
+        ],
+        "limits": [{"name": n, "means": m} for n, m in ruleset.limits.items()],
+        "clauses": [_clause_row(ruleset, c, words) for c in ruleset.clauses],
+        "decisions": [_decision(ruleset, d) for d in ruleset.decisions],
+        "coverage": {k: report[k] for k in ("clauses", "rules", "decisions", "examples")},
+        "changes": [dict(change) for change in ruleset.changes],
+        "approvals": [dict(approval) for approval in ruleset.approvals],
+    }
+
+
+def _profile(ruleset: RuleSet) -> dict[str, Any] | None:
+    p = ruleset.profile
+    return None if p is None else {"id": p.id, "title": p.title, "sha256": p.sha256, "changes": list(p.changes)}
+
+
+def _clause(ruleset: RuleSet, clause_id: str, words: Mapping[str, str]) -> dict[str, Any]:
+    clause = ruleset.clauses[clause_id]
+    return {
+        "id": clause_id,
+        "document": ruleset.documents[clause.document].title,
+        "line": clause.line,
+        "gist": clause.gist,
+        "words": words.get(clause_id),
+    }
+
+
+def _clause_row(ruleset: RuleSet, clause_id: str, words: Mapping[str, str]) -> dict[str, Any]:
+    clause = ruleset.clauses[clause_id]
+    return {
+        **_clause(ruleset, clause_id, words),
+        "kind": clause.kind,
+        "reason": clause.reason,
+        "rules": [r.id for r in ruleset.rules if clause_id in r.source],
+    }
+
+
+def _decision(ruleset: RuleSet, decision_id: str) -> dict[str, Any]:
+    d = ruleset.decisions[decision_id]
+    return {
+        "id": d.id,
+        "ask": d.ask,
+        "choose": d.choose,
+        "instead": d.instead,
+        "reason": d.reason,
+        "direction": d.direction,
+        "clauses": list(d.clauses),
+        "rules": [r.id for r in ruleset.rules if decision_id in r.decision],
+        "signed": None if d.signed is None else dict(d.signed),
+    }
+
+
+def render_book(ruleset: RuleSet, words: Mapping[str, str] | None = None) -> str:
+    """The whole book as one HTML page without scripts or outside references; the same rules give the same bytes."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    page = environment.get_template(TEMPLATE).render(**book_data(ruleset, words or {}))
+    return "\n".join(line.rstrip() for line in page.splitlines() if line.strip()) + "\n"

@@ -1,0 +1,223 @@
+"""One rule, decision, clause, output type or fact in plain lines and as JSON: for `show`, `list` and the book."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import InputError
+from .model import Rule, RuleSet
+from .schema_check import did_you_mean
+from .strictness import condition_words
+
+VERB_WORDS = {"require": "require", "forbid": "forbid", "do": "do", "flag": "ask"}
+
+
+def rule_sentence(rule: Rule) -> str:
+    """`for these outputs, when these facts hold, require this; otherwise that`."""
+    parts = [f"For {', '.join(rule.applies_to)}"]
+    if rule.for_each:
+        parts.append(f"each {rule.for_each}")
+    if rule.when:
+        parts.append("when " + " and ".join(condition_words(c) for c in rule.when))
+    if rule.verb == "require":
+        wanted = " and ".join(condition_words(c) for c in rule.require)
+        parts.append(f"require {wanted}; otherwise {rule.otherwise.value if rule.otherwise else ''}")
+    elif rule.verb == "forbid":
+        parts.append("it never leaves")
+    elif rule.verb == "flag":
+        parts.append(f"ask a person: {rule.ask}")
+    else:
+        parts.append(deed_words(rule))
+    text = ", ".join(parts)
+    return text if text.endswith(("?", ".")) else text + "."
+
+
+def deed_words(rule: Rule) -> str:
+    """What a `do` rule does."""
+    args = dict(rule.deed_args)
+    if rule.deed == "suppress":
+        return f"replace the {args['part']} by the mark"
+    if rule.deed == "suppress_complement":
+        return "suppress the fewest further cells until nothing suppressed can be worked out"
+    if rule.deed == "withhold":
+        return "withhold the whole table"
+    if rule.deed == "label":
+        return f"say “{args['text']}”"
+    if rule.deed == "label_band":
+        bands = [_band(band) for band in args["bands"]]
+        return f"name the band of {args['fact']}: {'; '.join(bands)}"
+    what = "every N" if args["part"] == "every_n" else "the value"
+    how = {"decimal_places": "decimal places", "significant_figures": "significant figures"}
+    for key, words in how.items():
+        if key in args:
+            return f"round {what} to {args[key]} {words}"
+    return f"round {what} to the nearest {args['to_nearest']}"
+
+
+def _band(band: Mapping[str, Any]) -> str:
+    if "below" in band:
+        return f"below {band['below']} “{band['text']}”"
+    if "up_to" in band:
+        return f"up to {band['up_to']} “{band['text']}”"
+    return f"above “{band['text']}”"
+
+
+def effect_word(rule: Rule) -> str:
+    """The worst effect a rule can have."""
+    if rule.verb == "require":
+        return rule.otherwise.value if rule.otherwise else ""
+    if rule.verb == "forbid":
+        return "block"
+    if rule.verb == "flag":
+        return "review"
+    words = {"suppress_complement": "suppress", "label_band": "label"}
+    return words.get(str(rule.deed), str(rule.deed))
+
+
+def rule_json(rule: Rule) -> dict[str, Any]:
+    """A rule as `--json` prints it."""
+    return {
+        "id": rule.id,
+        "title": rule.title,
+        "section": rule.section,
+        "verb": rule.verb,
+        "effect": effect_word(rule),
+        "sentence": rule_sentence(rule),
+        "applies_to": list(rule.applies_to),
+        "outputs": sorted(rule.outputs),
+        "source": list(rule.source),
+        "decision": list(rule.decision),
+        "status": rule.status,
+        "waivable": rule.waivable,
+        "direction": rule.direction,
+        "note": rule.note,
+        "remedy": rule.remedy,
+        "file": rule.place.path,
+        "line": rule.place.line,
+        "examples": [
+            {"given": dict(e.given), **({"expect": e.expect} if e.expect is not None else {"becomes": e.becomes})}
+            for e in rule.examples
+        ],
+    }
+
+
+def show(ruleset: RuleSet, name: str, words: Mapping[str, str]) -> tuple[list[str], dict[str, Any]]:
+    """Lines and JSON for a rule, decision, clause, output type, fact or parameter; InputError for anything else."""
+    if any(rule.id == name for rule in ruleset.rules):
+        rule = ruleset.rule(name)
+        return _show_rule(ruleset, rule, words), {**rule_json(rule), "clauses": _clauses_json(ruleset, rule, words)}
+    if name in ruleset.decisions:
+        return _show_decision(ruleset, name)
+    if name in ruleset.clauses:
+        return _show_clause(ruleset, name, words)
+    if name in ruleset.outputs:
+        output = ruleset.outputs[name]
+        rules = ruleset.rules_for(name)
+        lines = [
+            f"{name}: {output.label} (class {output.cls}, statbarn {output.statbarn})",
+            f"Judged by {len(rules)} rules:",
+        ]
+        return [*lines, *(f"  {r.id}  {r.title}" for r in rules)], {"output": name, "rules": [r.id for r in rules]}
+    if name in ruleset.facts:
+        spec = ruleset.facts[name]
+        used = [r for r in ruleset.rules if any(c.fact == name for c in r.conditions)]
+        lines = [f"{name}: {spec.means}", f"Type {spec.type}, by: {spec.by}.", "Used by:"]
+        return [*lines, *(f"  {r.id}  {r.title}" for r in used)], {"fact": name, "rules": [r.id for r in used]}
+    known = [*(r.id for r in ruleset.rules), *ruleset.decisions, *ruleset.clauses, *ruleset.outputs, *ruleset.facts]
+    raise InputError(
+        f"there is no rule, decision, clause, output or fact {name!r}{did_you_mean(name, known)}",
+        next_step="`sacro-deltab rules list` names the rules.",
+    )
+
+
+def _clauses_json(ruleset: RuleSet, rule: Rule, words: Mapping[str, str]) -> list[dict[str, Any]]:
+    out = []
+    for clause_id in rule.source:
+        clause = ruleset.clauses[clause_id]
+        entry: dict[str, Any] = {
+            "id": clause.id,
+            "document": ruleset.documents[clause.document].title,
+            "line": clause.line,
+            "gist": clause.gist,
+        }
+        if clause_id in words:
+            entry["words"] = words[clause_id]
+        out.append(entry)
+    return out
+
+
+def clause_lines(ruleset: RuleSet, clause_id: str, words: Mapping[str, str]) -> list[str]:
+    """The clause with its place and gist, and its own words where the documents are at hand."""
+    clause = ruleset.clauses[clause_id]
+    title = ruleset.documents[clause.document].title
+    lines = [f"{clause.id}  {title}, line {clause.line}: {clause.gist}"]
+    if clause_id in words:
+        lines.append(f"    “{words[clause_id]}”")
+    return lines
+
+
+def _show_rule(ruleset: RuleSet, rule: Rule, words: Mapping[str, str]) -> list[str]:
+    lines = [f"{rule.id}  {rule.title}", rule_sentence(rule), ""]
+    lines += [line for c in rule.source for line in clause_lines(ruleset, c, words)]
+    for did in rule.decision:
+        d = ruleset.decisions[did]
+        lines += ["", f"{did}  {d.ask}", f"    chosen: {d.choose}", f"    not taken: {d.instead}"]
+        if d.direction:
+            lines.append(f"    {d.direction} than the documents' words. {d.reason or ''}".rstrip())
+        lines.append(f"    signed: {d.signed['name'] if d.signed else 'nobody yet'}")
+    lines += ["", f"Status {rule.status}; waivable: {rule.waivable}; {rule.place}"]
+    if rule.direction:
+        lines.append(f"{rule.direction} than the documents' words.")
+    lines += [f"Note: {rule.note}"] if rule.note else []
+    lines += [f"Remedy: {rule.remedy}"] if rule.remedy else []
+    lines.append("Examples:")
+    for e in rule.examples:
+        given = ", ".join(f"{k}: {v}" for k, v in e.given.items()) or "nothing"
+        result = e.expect if e.expect is not None else f"becomes {e.becomes}"
+        lines.append(f"  given {given} → {result}")
+    return lines
+
+
+def _show_decision(ruleset: RuleSet, name: str) -> tuple[list[str], dict[str, Any]]:
+    d = ruleset.decisions[name]
+    rules = [r.id for r in ruleset.rules if name in r.decision]
+    lines = [f"{name}  {d.ask}", f"chosen: {d.choose}", f"not taken: {d.instead}"]
+    lines += [f"reason: {d.reason}"] if d.reason else []
+    lines += [f"{d.direction} than the documents' words."] if d.direction else []
+    lines += [f"clauses: {', '.join(d.clauses)}", f"rules: {', '.join(rules) or 'none'}"]
+    lines.append(f"signed: {d.signed['name'] if d.signed else 'nobody yet'}")
+    data = {
+        "id": name,
+        "ask": d.ask,
+        "choose": d.choose,
+        "instead": d.instead,
+        "reason": d.reason,
+        "direction": d.direction,
+        "clauses": list(d.clauses),
+        "rules": rules,
+        "signed": dict(d.signed) if d.signed else None,
+    }
+    return lines, data
+
+
+def _show_clause(ruleset: RuleSet, name: str, words: Mapping[str, str]) -> tuple[list[str], dict[str, Any]]:
+    clause = ruleset.clauses[name]
+    rules = [r for r in ruleset.rules if name in r.source]
+    lines = clause_lines(ruleset, name, words)
+    if rules:
+        lines += ["Rules:", *(f"  {r.id}  {r.title}" for r in rules)]
+    else:
+        lines.append(f"No rule: {clause.kind}; {clause.reason}")
+    data: dict[str, Any] = {
+        "id": name,
+        "document": ruleset.documents[clause.document].title,
+        "line": clause.line,
+        "kind": clause.kind,
+        "gist": clause.gist,
+        "reason": clause.reason,
+        "rules": [r.id for r in rules],
+    }
+    if name in words:
+        data["words"] = words[name]
+    return lines, data

@@ -1,0 +1,178 @@
+"""`rules diff`: two rule sets rule by rule, STRICTER or LOOSER, and stored outputs judged again by both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .engine import decide
+from .model import FactSpec, Rule, RuleSet
+from .stored import below
+from .strictness import Change, Direction, overall, restricts, rule_changes
+
+
+@dataclass(frozen=True)
+class RuleDiff:
+    """One rule, parameter, output type or fact that differs; `kind` is added, removed, changed or editorial."""
+
+    what: str  # rule | parameter | output | fact | decision | clause
+    id: str
+    kind: str
+    title: str
+    direction: Direction
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One stored output judged by both rule sets."""
+
+    path: str
+    name: str
+    before: str
+    after: str
+
+    @property
+    def changed(self) -> bool:
+        """Whether the effect differs."""
+        return self.before != self.after
+
+
+def diff(old: RuleSet, new: RuleSet) -> list[RuleDiff]:
+    """Everything in which two rule sets differ, rules first."""
+    out = list(_rules(old, new))
+    out += _parameters(old, new)
+    out += _names("output", old.outputs, new.outputs, Direction.LOOSER, Direction.STRICTER)
+    out += _facts(old.facts, new.facts)
+    out += _names("decision", old.decisions, new.decisions, Direction.EDITORIAL, Direction.EDITORIAL)
+    out += _names("clause", old.clauses, new.clauses, Direction.EDITORIAL, Direction.EDITORIAL)
+    return out
+
+
+def _rules(old: RuleSet, new: RuleSet) -> Iterator[RuleDiff]:
+    before = {r.id: r for r in old.rules}
+    after = {r.id: r for r in new.rules}
+    for rid in dict.fromkeys([*before, *after]):
+        if rid not in after:
+            yield RuleDiff("rule", rid, "removed", before[rid].title, _gone(before[rid], Direction.LOOSER))
+        elif rid not in before:
+            yield RuleDiff("rule", rid, "added", after[rid].title, _gone(after[rid], Direction.STRICTER))
+        else:
+            changes = tuple(rule_changes(before[rid], after[rid]))
+            if changes:
+                direction = overall(changes)
+                kind = "editorial" if direction is Direction.EDITORIAL else "changed"
+                yield RuleDiff("rule", rid, kind, after[rid].title, direction, changes)
+
+
+def _gone(rule: Rule, direction: Direction) -> Direction:
+    if not rule.in_force:
+        return Direction.EDITORIAL
+    return direction if restricts(rule) else Direction.CHANGED
+
+
+def _parameters(old: RuleSet, new: RuleSet) -> Iterator[RuleDiff]:
+    for name in dict.fromkeys([*old.parameters, *new.parameters]):
+        before, after = old.parameters.get(name), new.parameters.get(name)
+        if before == after:
+            continue
+        spec = new.parameter_specs.get(name) or old.parameter_specs.get(name)
+        direction = Direction.CHANGED
+        if spec is not None and spec.rule is not None:
+            continue  # shown with its rule
+        if spec is not None and isinstance(before, (int, float)) and isinstance(after, (int, float)):
+            up = after > before
+            if spec.stricter in ("higher", "lower"):
+                direction = Direction.STRICTER if up == (spec.stricter == "higher") else Direction.LOOSER
+        title = spec.means if spec is not None else ""
+        change = Change(f"{before} → {after}", direction)
+        yield RuleDiff("parameter", name, "changed", title, direction, (change,))
+
+
+def _names(
+    what: str, old: Mapping[str, Any], new: Mapping[str, Any], added: Direction, removed: Direction
+) -> Iterator[RuleDiff]:
+    for name in dict.fromkeys([*old, *new]):
+        if name not in new:
+            yield RuleDiff(what, name, "removed", "", removed)
+        elif name not in old:
+            yield RuleDiff(what, name, "added", "", added)
+
+
+def _facts(old: Mapping[str, FactSpec], new: Mapping[str, FactSpec]) -> Iterator[RuleDiff]:
+    for name in dict.fromkeys([*old, *new]):
+        a, b = old.get(name), new.get(name)
+        if a is None or b is None:
+            yield RuleDiff("fact", name, "added" if a is None else "removed", "", Direction.EDITORIAL)
+            continue
+        changes = []
+        if a.accept != b.accept:
+            direction = Direction.CHANGED
+            if a.accept < b.accept:
+                direction = Direction.LOOSER
+            elif a.accept > b.accept:
+                direction = Direction.STRICTER
+            words = [", ".join(sorted(p.value for p in s.accept)) for s in (a, b)]
+            changes.append(Change(f"may be said by {words[0]} → {words[1]}", direction))
+        for field in ("type", "values", "minimum", "maximum", "above", "below", "raw", "after", "optional"):
+            if getattr(a, field) != getattr(b, field):
+                changes.append(Change(f"{field} {getattr(a, field)} → {getattr(b, field)}", Direction.CHANGED))
+        if changes:
+            yield RuleDiff("fact", name, "changed", b.means, overall(changes), tuple(changes))
+
+
+def replay(old: RuleSet, new: RuleSet, folders: list[Path]) -> list[Replayed]:
+    """Judge every stored output below the given folders by both rule sets; waivers are left out."""
+    out = []
+    for path, facts in below(folders):
+        before, after = decide(old, facts).effect.value, decide(new, facts).effect.value
+        out.append(Replayed(str(path), facts.output_name, before, after))
+    return out
+
+
+def to_lines(found: list[RuleDiff], replayed: list[Replayed], *, asked: bool) -> list[str]:
+    """For people."""
+    if not found:
+        out = ["No difference."]
+    else:
+        out = []
+        for one in found:
+            what = one.id if one.what == "rule" else f"{one.what} {one.id}"
+            said = "; ".join(f"{c.what} ({c.direction.value})" for c in one.changes) or one.kind
+            out.append(f"{one.direction.value:<9} {one.kind:<9} {what} {one.title}: {said}")
+        counts = {d: sum(f.direction is d for f in found) for d in Direction}
+        out.append(", ".join(f"{n} {d.value}" for d, n in counts.items() if n))
+    if asked:
+        flips = [r for r in replayed if r.changed]
+        out.append(f"Replayed on {len(replayed)} stored outputs: {len(flips)} judged differently.")
+        out += [f"  {r.name}  {r.before} → {r.after}  ({r.path})" for r in flips]
+    return out
+
+
+def to_json(
+    old: RuleSet, new: RuleSet, found: list[RuleDiff], replayed: list[Replayed], *, asked: bool
+) -> dict[str, Any]:
+    """For machines."""
+    data: dict[str, Any] = {
+        "old": old.statement(),
+        "new": new.statement(),
+        "differences": [
+            {
+                "what": f.what,
+                "id": f.id,
+                "kind": f.kind,
+                "title": f.title,
+                "direction": f.direction.value,
+                "changes": [{"what": c.what, "direction": c.direction.value} for c in f.changes],
+            }
+            for f in found
+        ],
+    }
+    if asked:
+        data["replayed"] = [
+            {"path": r.path, "output": r.name, "before": r.before, "after": r.after, "changed": r.changed}
+            for r in replayed
+        ]
+    return data
