@@ -164,9 +164,10 @@ def _judge_text(place: str, text: str) -> Iterator[Noted]:
         yield note("invisible", "block", f"{place} holds invisible characters.")
     if any(c.isdigit() and not c.isascii() for c in text):
         yield note("digits", "block", f"{place} holds digits outside 0-9.")
-    if _OPAQUE.search(_HEX.sub("", text)):
+    bare = _HEX.sub("", text)
+    if _OPAQUE.search(bare):
         yield note("opaque", "block", f"{place} holds a long coded string.")
-    if len(re.findall(r"-?\d+(?:\.\d+)?", text)) >= 12:
+    if len(re.findall(r"-?\d+(?:\.\d+)?", bare)) >= 12:
         yield note("numbers-in-text", "block", f"{place} holds a list of numbers; text is not judged or rounded.")
     if _IDENTIFIER.search(text):
         yield note("identifiers", "block", f"{place} reads as the identifier of a person.")
