@@ -295,7 +295,7 @@ def _is_stub(session: Session, record: Record) -> list[Noted] | None:
     if not text.startswith(_STUB_HEAD):
         return None
     rows = text.removeprefix(_STUB_HEAD)
-    faults = list(_judge_text("the reason", rows))
+    faults = list(_judge_text("the reason", rows.removesuffix("\n")))
     if rows.count("\n") != 1 or len(snapshot.data) > 2_500 or len(re.findall(r"\d+\.\d+", rows)) > 6:
         faults.append(note("stub", "block", "The note of a withheld output holds more than one reason."))
     return faults
@@ -543,6 +543,8 @@ def _judge_plot(session: Session, entry: Mapping[str, Any], shared: FileReport) 
         )
     except InputError as error:
         shared.add(note("evidence", "block", f"The evidence does not fit the plot: {error.what}."))
+    if _redrawn(session, entry):
+        return
     shared.add(
         note(
             "image",
@@ -551,6 +553,20 @@ def _judge_plot(session: Session, entry: Mapping[str, Any], shared: FileReport) 
             asks=("Does any mark, label or outlier of the picture show one person or a small group?",),
         )
     )
+
+
+def _redrawn(session: Session, entry: Mapping[str, Any]) -> bool:
+    """Whether the PNG is, pixel by pixel, the picture of a released table: then the table's verdict is the plot's."""
+    from dataclasses import replace
+
+    from ..session.plots import draws
+
+    raw = entry["raw"] or {}
+    source = session.documents.get(str((raw.get("about") or {}).get("plot_of")))
+    pictures = [session.files[name].data for name in entry["files"] if name in session.files]
+    if source is None or len(pictures) != 1:
+        return False
+    return draws(replace(source, name=entry["name"], title=entry["title"], type="plot"), pictures[0])
 
 
 def _record_texts(record: Record) -> Iterator[Noted]:
