@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,8 +34,33 @@ class Path:
     run: Callable[[Job], tuple[Weights, NoisyMoments | None]]
 
 
+def clip_warnings(job: Job) -> tuple[str, ...]:
+    """Clips so tight that over half the people would be clipped, judged from public quantities alone."""
+    found = []
+    features, z = job.X.shape[1], job.bounds.feature_z
+    touched = -math.expm1(features * math.log1p(-math.erfc(z / math.sqrt(2))))
+    if touched > 0.5:
+        found.append(
+            f"feature_z = {z:g} would clip a feature of about {touched:.0%} of people (normal features): use more"
+        )
+    basis = job.basis
+    if basis is not None:
+        low, high = ((edge - basis.age_mean) / basis.age_sd / math.sqrt(2) for edge in job.bounds.age)
+        outside = 1 - (math.erf(high) - math.erf(low)) / 2
+        if outside > 0.5:
+            found.append(f"about {outside:.0%} of people like the basis's are outside the age range: widen it")
+    elif job.bounds.radius is not None and job.bounds.radius < 0.9 * math.sqrt(features):
+        found.append("the radius is below the usual norm of a standardised row: over half the people would be clipped")
+    return tuple(found)
+
+
 def choose(job: Job, method: Method, n_public: int | None) -> Path:
     """The path for a job; `auto` decides from N (where public), J and the basis alone."""
+    path = _choose(job, method, n_public)
+    return replace(path, warnings=(*clip_warnings(job), *path.warnings))
+
+
+def _choose(job: Job, method: Method, n_public: int | None) -> Path:
     if method not in ("auto", "moments", "gradient"):
         raise PrivacyError(f"unknown method {method!r}", next_step='use "auto", "moments" or "gradient"')
     if job.basis is None:

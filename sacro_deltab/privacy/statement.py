@@ -43,6 +43,7 @@ class PrivacyStatement:
     outside_budget: tuple[str, ...] = ()
     n_public: int | None = None
     proof: str | None = None
+    method: str | None = None
     not_covered: tuple[str, ...] = (
         "selection and quality control of the cohort",
         "choices made by looking at the data outside this release",
@@ -57,6 +58,7 @@ class PrivacyStatement:
             "label": self.label,
             "reason": self.reason,
             "mechanism": self.mechanism,
+            "method": self.method,
             "epsilon": self.epsilon,
             "delta_dp": self.delta_dp,
             "mu": self.mu,

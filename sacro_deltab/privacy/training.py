@@ -393,5 +393,6 @@ def _statement(job: Job, price: Price, receipt: Receipt | None) -> PrivacyStatem
         blocks=dict(price.public["noise_sd"]),
         n_public=request.n_public,
         proof=PROOF if label == "formal" else None,
+        method=str(price.public["method"]),
     )
     return statement if receipt is None else statement.with_ledger(receipt)

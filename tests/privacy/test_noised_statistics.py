@@ -1,0 +1,168 @@
+"""Noised means, and the documents' recipe: what is added, what is said of it, what is spent."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import kstest, laplace, norm
+
+from sacro_deltab.errors import InputError, PrivacyError
+from sacro_deltab.privacy import Receipt, SpendRequest, Totals, sampler
+from sacro_deltab.privacy.heuristic import PARAMETERS, documents_recipe
+from sacro_deltab.privacy.mechanisms import mu_of
+from sacro_deltab.privacy.statistics import release_group_means, release_mean
+from sacro_deltab.simulate import smith_cohort
+
+VALUES = np.random.default_rng(0).normal(1.0, 4.0, 500)
+SPENT: list[SpendRequest] = []
+
+
+def spend(request: SpendRequest) -> Receipt:
+    SPENT.append(request)
+    none = Totals(0, 0, 0, 0, 0, 0)
+    return Receipt("ledger", 1, "head", none, none, True)
+
+
+def mean(**change: Any):  # type: ignore[no-untyped-def]
+    return release_mean(VALUES, **({"epsilon": 1.0, "spend": spend, "model_source": "fixed_beforehand"} | change))
+
+
+@pytest.mark.parametrize(("adjacency", "sensitivity"), [("replace_one", 0.08), ("zero_out_N_public", 0.04)])
+def test_mean_delta_sensitivity_and_scale(adjacency: str, sensitivity: float) -> None:
+    got = mean(adjacency=adjacency)
+    assert got.sensitivity == pytest.approx(sensitivity)
+    assert got.noise_sd[0] == pytest.approx(math.sqrt(2) * sensitivity, rel=1e-4)
+    assert got.statement.label == "formal"
+    assert got.statement.delta_dp == 0
+    assert abs(got.value[0] - VALUES.mean()) < 15 * got.noise_sd[0]
+    by = got.statement.epsilon_by_adjacency
+    assert by["replace_one"] == pytest.approx(2 * by["zero_out_N_public"])
+    assert by[adjacency] == pytest.approx(1.0)
+    assert by["add_remove"] is None
+
+
+def test_noise_has_the_distribution_it_claims() -> None:
+    draws = np.array([mean().value[0] for _ in range(300)])
+    assert kstest((draws - VALUES.mean()) / 0.08, laplace.cdf).pvalue > 1e-4
+    draws = np.array([mean(mechanism="gaussian").value[0] for _ in range(300)])
+    assert kstest((draws - VALUES.mean()) * mu_of(1.0, 1e-6) / 0.08, norm.cdf).pvalue > 1e-4
+
+
+def test_the_label_depends_on_the_model_the_sampler_and_the_bounds() -> None:
+    assert mean(model_source="formally_released").statement.label == "formal"
+    other = mean(model_source="other").statement
+    assert other.label == "heuristic"
+    assert "trained on these people" in other.reason
+    assert mean(library="diffprivlib").statement.label == "heuristic"
+    assert mean(library="diffprivlib", mechanism="gaussian").statement.label == "heuristic"
+    assert mean(bounds_public=False).statement.label == "heuristic"
+    assert mean(spend=lambda request: None).statement.label == "heuristic"
+
+
+def test_one_person_cannot_move_the_sum_beyond_the_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampler, "discrete_laplace", lambda scale, size: np.zeros(size, dtype=np.int64))
+    for hostile in (np.inf, -np.inf, np.nan, 1e308, -1e308, 20.0, -20.0, 5e-324):
+        moved = VALUES.copy()
+        moved[0] = hostile
+        for adjacency, sensitivity in (("replace_one", 0.08), ("zero_out_N_public", 0.04)):
+            a = release_mean(moved, epsilon=1.0, spend=spend, adjacency=adjacency).value[0]  # type: ignore[arg-type]
+            base = VALUES.copy()
+            base[0] = -20.0 if adjacency == "replace_one" else 0.0
+            b = release_mean(base, epsilon=1.0, spend=spend, adjacency=adjacency).value[0]  # type: ignore[arg-type]
+            assert abs(a - b) <= sensitivity * (1 + 1e-5)
+
+
+def test_add_remove_noises_n_too() -> None:
+    for mechanism in ("laplace", "gaussian"):
+        got = mean(adjacency="add_remove", mechanism=mechanism)
+        assert got.statement.n_public is None
+        assert got.statement.epsilon_by_adjacency["add_remove"] == pytest.approx(1.0)
+        assert SPENT[-1].n_public is None
+        assert abs(got.value[0] - VALUES.mean()) < 15 * got.noise_sd[0]
+
+
+def test_disjoint_groups_cost_one_epsilon() -> None:
+    codes = np.arange(500) % 3
+    before = len(SPENT)
+    got = release_group_means(VALUES, codes, 3, epsilon=1.0, spend=spend, model_source="formally_released")
+    assert len(SPENT) == before + 1
+    assert got.value.shape == (3,)
+    np.testing.assert_allclose(got.noise_sd, math.sqrt(2) * 20 / np.bincount(codes), rtol=1e-4)
+    for wrong in (codes[:-1], codes + 1, codes.astype(float)):
+        with pytest.raises(InputError):
+            release_group_means(VALUES, wrong, 3, epsilon=1.0, spend=spend)
+    with pytest.raises(InputError):
+        release_group_means(VALUES, codes, 4, epsilon=1.0, spend=spend)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"epsilon": 0.0}, {"lower": 20.0, "upper": -20.0}, {"adjacency": "nearby"},
+     {"mechanism": "gaussian", "delta_dp": 0.1},
+     {"upper": math.inf}],
+)  # fmt: skip
+def test_bad_requests_spend_nothing(change: dict) -> None:
+    before = len(SPENT)
+    with pytest.raises(PrivacyError):
+        mean(**change)
+    assert len(SPENT) == before
+
+
+@pytest.fixture(scope="module")
+def cohort():  # type: ignore[no-untyped-def]
+    return smith_cohort(200, 8, seed=1)
+
+
+def test_documents_recipe_is_heuristic_and_pays_for_every_parameter(cohort) -> None:  # type: ignore[no-untyped-def]
+    before = len(SPENT)
+    got = documents_recipe(
+        cohort.X, cohort.age, feature_names=cohort.feature_names, n_components=3, epsilon=1.0, spend=spend
+    )
+    paid = SPENT[before:]
+    assert [request.outputs for request in paid] == [("beta1",), ("beta2",), ("beta2sq",), ("gamma",), ("gammasq",)]
+    assert {request.label for request in paid} == {"heuristic"}
+    assert {request.epsilon for request in paid} == {1.0}
+    assert all(request.mu is None for request in paid)  # no exact account of a claim without a proof
+    assert all("read from the data" in s.reason for s in got.statements)
+    assert all("x_mean" in s.outside_budget for s in got.statements)
+    assert set(got.noise_sd) == set(PARAMETERS)
+    declared = documents_recipe(
+        cohort.X, cohort.age, feature_names=cohort.feature_names, n_components=3, epsilon=1.0, sensitivity=0.1,
+        delta_dp=1e-6, parameters=("b1",), spend=spend,
+    )  # fmt: skip
+    assert declared.noise_sd["b1"] == pytest.approx(0.5298802526850474, rel=1e-9)
+    assert "word" in declared.statements[0].reason
+
+
+def test_documents_recipe_refuses_where_its_formula_does_not_deliver(cohort) -> None:  # type: ignore[no-untyped-def]
+    before = len(SPENT)
+    with pytest.raises(PrivacyError, match="does not deliver"):
+        documents_recipe(cohort.X, cohort.age, feature_names=cohort.feature_names, n_components=3, epsilon=10.0,
+                         delta_dp=1e-6, sensitivity=1.0, spend=spend)  # fmt: skip
+    with pytest.raises(InputError):
+        documents_recipe(
+            cohort.X, cohort.age, feature_names=cohort.feature_names, n_components=9, epsilon=1.0, spend=spend
+        )
+    assert len(SPENT) == before
+
+
+def diffprivlib_call(cohort, **change: Any):  # type: ignore[no-untyped-def]
+    call = {"feature_names": cohort.feature_names[:2], "epsilon": 1.0, "pca": "diffprivlib", "n_components": 1}
+    return documents_recipe(cohort.X[:, :2], cohort.age, **(call | {"spend": spend} | change))
+
+
+def test_diffprivlib_pca_is_stopped_when_it_hangs(cohort) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(PrivacyError, match="did not finish"):
+        diffprivlib_call(cohort, time_limit=0.01)
+
+
+@pytest.mark.soak
+def test_diffprivlib_pca_is_labelled(cohort) -> None:  # type: ignore[no-untyped-def]
+    got = diffprivlib_call(cohort, time_limit=120)
+    assert got.statements[0].mechanism == "diffprivlib_pca"
+    assert "sampler" in got.statements[0].reason
+    assert got.weights.components is not None
+    assert got.weights.components.shape == (1, 2)
