@@ -69,7 +69,7 @@ def list_rules(
         raise InputError(f"no output type {output!r}{did_you_mean(output, ruleset.outputs)}")
     chosen = [r for r in ruleset.rules if output is None or output in r.outputs]
     if as_json:
-        _json({"rule_set": ruleset.statement(), "rules": [rule_json(r) for r in chosen]})
+        _json({"rule_set": ruleset.statement(), "rules": [rule_json(ruleset, r) for r in chosen]})
         return
     typer.echo(f"{ruleset.id} {ruleset.version} sha256:{ruleset.sha256}")
     section = ""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .coverage import coverage, to_json
-from .describe import rule_json
+from .describe import rule_json, value_words
 from .model import RuleSet
 
 TEMPLATE = "rule_book.html.j2"
@@ -17,8 +17,9 @@ def book_data(ruleset: RuleSet, words: Mapping[str, str]) -> dict[str, Any]:
     """Everything the book prints, as plain data. Machine paths are left out, so equal rules give an equal book."""
     sections: dict[str, list[dict[str, Any]]] = {}
     for rule in ruleset.rules:
-        entry = rule_json(rule)
+        entry = rule_json(ruleset, rule)
         entry["file"] = Path(rule.place.path).name
+        entry["examples"] = [_example(e) for e in entry["examples"]]
         entry["clauses"] = [_clause(ruleset, c, words) for c in rule.source]
         entry["decisions"] = [{"id": d, "choose": ruleset.decisions[d].choose} for d in rule.decision]
         sections.setdefault(rule.section, []).append(entry)
@@ -49,6 +50,16 @@ def book_data(ruleset: RuleSet, words: Mapping[str, str]) -> dict[str, Any]:
         "changes": [dict(change) for change in ruleset.changes],
         "approvals": [dict(approval) for approval in ruleset.approvals],
     }
+
+
+def _example(example: Mapping[str, Any]) -> dict[str, Any]:
+    given = {name: value_words(value) for name, value in example["given"].items()}
+    then = (
+        str(example["expect"]).replace("_", " ")
+        if "expect" in example
+        else f"becomes {value_words(example['becomes'])}"
+    )
+    return {"given": given, "then": then}
 
 
 def _profile(ruleset: RuleSet) -> dict[str, Any] | None:

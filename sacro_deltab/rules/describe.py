@@ -6,31 +6,78 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InputError
-from .model import Rule, RuleSet
+from .comparators import COMPARATORS
+from .limits import LIMITS
+from .model import Condition, Rule, RuleSet
 from .schema_check import did_you_mean
 from .strictness import condition_words
+from .types import Effect
 
-VERB_WORDS = {"require": "require", "forbid": "forbid", "do": "do", "flag": "ask"}
+
+def value_words(value: Any) -> str:
+    """A value, list or mapping as a sentence says it: no brackets, no capital True."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k} {value_words(v)}" for k, v in value.items()) or "nothing"
+    if isinstance(value, list | tuple):
+        return ", ".join(value_words(v) for v in value) or "nothing"
+    return str(value)
 
 
-def rule_sentence(rule: Rule) -> str:
-    """`for these outputs, when these facts hold, require this; otherwise that`."""
-    parts = [f"For {', '.join(rule.applies_to)}"]
+def condition_reading(ruleset: RuleSet, c: Condition) -> str:
+    """A condition in reading form: `the number of subjects is at least 100`."""
+    reads = ruleset.facts[c.fact].reads
+    if c.limit is True:
+        return reads
+    if c.limit is False:
+        return f"it is not so that {reads}"
+    comparator = COMPARATORS[c.comparator]
+    if c.named:
+        limit = LIMITS[str(c.limit)].symbol
+    elif c.comparator == "outside" and isinstance(c.limit, tuple):
+        limit = f"{c.limit[0]} to {c.limit[1]}"
+    else:
+        limit = " or ".join(value_words(v) for v in c.limit) if isinstance(c.limit, tuple) else value_words(c.limit)
+    word = "" if c.comparator in ("is", "is_one_of") else f"{comparator.reads} "
+    return f"{reads} is {word}{limit}"
+
+
+def _about(ruleset: RuleSet, rule: Rule) -> str:
+    names = [
+        ruleset.outputs[name].label if name in ruleset.outputs else name.replace("_", " ") for name in rule.applies_to
+    ]
+    return ", ".join(names)
+
+
+def rule_sentence(ruleset: RuleSet, rule: Rule) -> str:
+    """The rule in words: for these outputs, when these facts hold, this is required; otherwise that."""
+    about = f"{_about(ruleset, rule)}{f', for each {rule.for_each}' if rule.for_each else ''}"
+    when = " and ".join(condition_reading(ruleset, c) for c in rule.when)
+    about = about[:1].upper() + about[1:]
+    opening = f"{about}: when {when}, " if when else f"{about}: "
+    if rule.verb == "require":
+        wanted = " and ".join(condition_reading(ruleset, c) for c in rule.require)
+        outcome = "it goes to a person" if rule.otherwise is Effect.REVIEW else "it cannot leave"
+        return f"{opening}it is required that {wanted}; otherwise {outcome}."
+    if rule.verb == "forbid":
+        return f"{opening}never leaves."
+    if rule.verb == "flag":
+        return f"{opening}a person is asked: {rule.ask}"
+    return f"{opening}{deed_words(rule)}."
+
+
+def rule_form(rule: Rule) -> str:
+    """The rule with the names of the rule language, for those who edit the files."""
+    parts = [f"applies to {', '.join(rule.applies_to)}"]
     if rule.for_each:
-        parts.append(f"each {rule.for_each}")
+        parts.append(f"for each {rule.for_each}")
     if rule.when:
         parts.append("when " + " and ".join(condition_words(c) for c in rule.when))
-    if rule.verb == "require":
-        wanted = " and ".join(condition_words(c) for c in rule.require)
-        parts.append(f"require {wanted}; otherwise {rule.otherwise.value if rule.otherwise else ''}")
-    elif rule.verb == "forbid":
-        parts.append("it never leaves")
-    elif rule.verb == "flag":
-        parts.append(f"ask a person: {rule.ask}")
-    else:
-        parts.append(deed_words(rule))
-    text = ", ".join(parts)
-    return text if text.endswith(("?", ".")) else text + "."
+    if rule.require:
+        parts.append("require " + " and ".join(condition_words(c) for c in rule.require))
+        parts.append(f"otherwise {rule.otherwise.value if rule.otherwise else ''}")
+    return "; ".join(parts)
 
 
 def deed_words(rule: Rule) -> str:
@@ -75,7 +122,7 @@ def effect_word(rule: Rule) -> str:
     return words.get(str(rule.deed), str(rule.deed))
 
 
-def rule_json(rule: Rule) -> dict[str, Any]:
+def rule_json(ruleset: RuleSet, rule: Rule) -> dict[str, Any]:
     """A rule as `--json` prints it."""
     return {
         "id": rule.id,
@@ -83,7 +130,8 @@ def rule_json(rule: Rule) -> dict[str, Any]:
         "section": rule.section,
         "verb": rule.verb,
         "effect": effect_word(rule),
-        "sentence": rule_sentence(rule),
+        "sentence": rule_sentence(ruleset, rule),
+        "form": rule_form(rule),
         "applies_to": list(rule.applies_to),
         "outputs": sorted(rule.outputs),
         "source": list(rule.source),
@@ -106,7 +154,10 @@ def show(ruleset: RuleSet, name: str, words: Mapping[str, str]) -> tuple[list[st
     """Lines and JSON for a rule, decision, clause, output type, fact or parameter; InputError for anything else."""
     if any(rule.id == name for rule in ruleset.rules):
         rule = ruleset.rule(name)
-        return _show_rule(ruleset, rule, words), {**rule_json(rule), "clauses": _clauses_json(ruleset, rule, words)}
+        return _show_rule(ruleset, rule, words), {
+            **rule_json(ruleset, rule),
+            "clauses": _clauses_json(ruleset, rule, words),
+        }
     if name in ruleset.decisions:
         return _show_decision(ruleset, name)
     if name in ruleset.clauses:
@@ -158,7 +209,7 @@ def clause_lines(ruleset: RuleSet, clause_id: str, words: Mapping[str, str]) -> 
 
 
 def _show_rule(ruleset: RuleSet, rule: Rule, words: Mapping[str, str]) -> list[str]:
-    lines = [f"{rule.id}  {rule.title}", rule_sentence(rule), ""]
+    lines = [f"{rule.id}  {rule.title}", rule_sentence(ruleset, rule), f"({rule_form(rule)})", ""]
     lines += [line for c in rule.source for line in clause_lines(ruleset, c, words)]
     for did in rule.decision:
         d = ruleset.decisions[did]
@@ -173,8 +224,8 @@ def _show_rule(ruleset: RuleSet, rule: Rule, words: Mapping[str, str]) -> list[s
     lines += [f"Remedy: {rule.remedy}"] if rule.remedy else []
     lines.append("Examples:")
     for e in rule.examples:
-        given = ", ".join(f"{k}: {v}" for k, v in e.given.items()) or "nothing"
-        result = e.expect if e.expect is not None else f"becomes {e.becomes}"
+        given = ", ".join(f"{k}: {value_words(v)}" for k, v in e.given.items()) or "nothing"
+        result = e.expect if e.expect is not None else f"becomes {value_words(e.becomes)}"
         lines.append(f"  given {given} → {result}")
     return lines
 

@@ -82,6 +82,8 @@ def _sentence(error: ValidationError, where: tuple[Any, ...]) -> str:
         kinds = value if isinstance(value, list) else [value]
         got = "nothing" if instance is None else _kind(instance)
         return f"{name} must be {' or '.join(_article(kind) for kind in kinds)}, not {got}"
+    if error.validator == "anyOf":
+        return f"{name} is not written as a name must be"
     if error.validator == "pattern":
         return f"{name} is not written as it must be ({value})"
     if error.validator == "propertyNames" or error.parent is not None:
