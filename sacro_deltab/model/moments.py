@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg.blas import dsyrk
 
 from ..errors import InputError, UnreadableError
 from .base import Array, ModelInputError, one_blas_thread
@@ -31,7 +32,7 @@ SCHEMA_ID = "sacro_deltab/moments/1"
 _MEMBERS = ("header.npy", "matrix.npy", "x_centre.npy", "x_scale.npy", "conf_centre.npy", "conf_scale.npy")
 _HEADER_LIMIT = 16 * 2**20  # bytes: names of a few hundred thousand features
 _NPY = 128  # bytes before the numbers in an .npy member
-_BLOCK = 1024  # rows per product: block and matrix tiles stay in the CPU's cache
+_BLOCK = 192  # rows copied at once: the centred copy of a few hundred features stays in the CPU's cache
 
 
 @dataclass
@@ -108,36 +109,35 @@ class Moments:
         if ages.shape[0] != x.shape[0]:
             raise ModelInputError("A block has different numbers of ages and feature rows.")
         c = _conf_block(confounds, x.shape[0], k)
-        before = self._sums.copy() if x.shape[0] > _BLOCK else None
-        try:
-            with one_blas_thread():
-                for start in range(0, x.shape[0], _BLOCK):
-                    rows = slice(start, start + _BLOCK)
-                    self._add(x[rows], ages[rows], None if c is None else c[rows])
-        except ModelInputError:
-            if before is not None:  # all of a block or none of it
-                self._sums = before
-            raise
-        return self
-
-    def _add(self, x: Array, ages: Array, c: Array | None) -> None:
-        f, k, rows = len(self.feature_names), len(self.conf_names), x.shape[0]
-        if self._buffer is None:
-            self._buffer = np.empty((_BLOCK, self.size))
-        z = self._buffer[:rows]
-        z[:, 0] = 1.0
-        if c is not None:
-            np.subtract(c, self.conf_centre, out=z[:, 1 : 1 + k])
-        np.subtract(x, self.x_centre, out=z[:, 1 + k : 1 + k + f], casting="unsafe")
-        np.subtract(ages, self.age_centre, out=z[:, -2])
-        np.square(z[:, -2], out=z[:, -1])
-        product = z.T @ z  # recognised as symmetric: half the work
-        if not np.isfinite(product.diagonal()).all():  # NaN and infinity anywhere in a column reach its diagonal
+        with one_blas_thread():
+            block = self._products(x, ages, c)
+        if not np.isfinite(block.diagonal()).all():  # NaN and infinity anywhere in a column reach its diagonal
             raise ModelInputError(
                 "A block holds NaN, infinity or values too large to square.",
                 next_step="Impute or drop missing values before adding the block.",
             )
-        self._sums += product
+        self._sums += block  # all of a block or none of it
+        return self
+
+    def _products(self, x: Array, ages: Array, c: Array | None) -> Array:
+        """Sum of z z' over a block, added up in one triangle by a BLAS update (no copy per product)."""
+        f, k, size = len(self.feature_names), len(self.conf_names), self.size
+        width = -(-size // 8) * 8  # padded with zeros: rows stay aligned
+        if self._buffer is None:
+            self._buffer = np.zeros((_BLOCK, width))
+        triangle = np.zeros((width, width), order="F")
+        for start in range(0, x.shape[0], _BLOCK):
+            rows = slice(start, min(start + _BLOCK, x.shape[0]))
+            z = self._buffer[: rows.stop - start]
+            z[:, 0] = 1.0
+            if c is not None:
+                np.subtract(c[rows], self.conf_centre, out=z[:, 1 : 1 + k])
+            np.subtract(x[rows], self.x_centre, out=z[:, 1 + k : 1 + k + f], casting="unsafe")
+            np.subtract(ages[rows], self.age_centre, out=z[:, size - 2])
+            np.square(z[:, size - 2], out=z[:, size - 1])
+            triangle = dsyrk(1.0, z.T, beta=1.0, c=triangle, overwrite_c=1, lower=1)
+        lower = np.tril(triangle[:size, :size])
+        return np.asarray(lower + np.tril(lower, -1).T)
 
     def _same_layout(self, other: Moments) -> None:
         if self.feature_names != other.feature_names or self.conf_names != other.conf_names:

@@ -1,0 +1,111 @@
+"""Streamed moments against bare numpy: time and memory, over one memory-mapped file.
+
+    python benchmarks/moments_streaming.py [--people 100000] [--features 500] [--repeats 3]
+
+Prints one table: seconds for the bare X'X in chunks (best chunk size tried), for `Moments.update` over the same
+file (centring, age, squares and finite checks included), for the fit afterwards, and peak memory of a streaming
+process at N and at N/4. BLAS is pinned to one thread on both sides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from sacro_deltab.model import Moments, one_blas_thread
+
+CHUNKS = (1024, 2048, 10_000)
+
+
+def make(path: Path, people: int, features: int) -> None:
+    """Write a people x features float64 file block by block, with an age column file beside it."""
+    rng = np.random.default_rng(0)
+    x = np.lib.format.open_memmap(path, mode="w+", dtype=np.float64, shape=(people, features))
+    age = rng.uniform(45, 85, people)
+    slope = rng.normal(size=features) / 10
+    for start in range(0, people, 10_000):
+        rows = slice(start, min(start + 10_000, people))
+        x[rows] = 3.0 + np.outer(age[rows] - 65, slope) + rng.normal(size=(rows.stop - rows.start, features))
+    x.flush()
+    np.save(path.with_suffix(".age.npy"), age)
+
+
+def bare(x: np.ndarray, chunk: int) -> float:
+    """Seconds for X'X in chunks, nothing else."""
+    total = np.zeros((x.shape[1], x.shape[1]))
+    start = time.perf_counter()
+    with one_blas_thread():
+        for row in range(0, x.shape[0], chunk):
+            block = x[row : row + chunk]
+            total += block.T @ block
+    return time.perf_counter() - start
+
+
+def streamed(x: np.ndarray, age: np.ndarray, rows: int) -> tuple[float, Moments]:
+    """Seconds for Moments over the first `rows` rows, 10,000 at a time as a caller would."""
+    moments = Moments(tuple(f"f{i}" for i in range(x.shape[1])), x_centre=3.0)
+    start = time.perf_counter()
+    for row in range(0, rows, 10_000):
+        stop = min(row + 10_000, rows)
+        moments.update(x[row:stop], age[row:stop])
+    return time.perf_counter() - start, moments
+
+
+def peak(path: Path, rows: int) -> dict[str, float]:
+    """Private peak memory of a process that does nothing but stream (file pages of the map not counted)."""
+    code = (
+        "import sys, json, numpy as np; sys.path.insert(0, sys.argv[3]);"
+        "from moments_streaming import streamed; from pathlib import Path; p = Path(sys.argv[1]);"
+        "lines = lambda: (line.split(':') for line in open('/proc/self/status'));"
+        "read = lambda: {k: int(v.split()[0]) for k, v in lines() if 'kB' in v};"
+        "before = read()['RssAnon'];"
+        "streamed(np.load(p, mmap_mode='r'), np.load(p.with_suffix('.age.npy'), mmap_mode='r'), int(sys.argv[2]));"
+        "import resource; after = read();"
+        "print(json.dumps({'anon_mb': after['RssAnon'] / 1024, 'added_mb': (after['RssAnon'] - before) / 1024}))"
+    )
+    here = str(Path(__file__).resolve().parent)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path), str(rows), here], capture_output=True, text=True, check=True
+    )
+    loaded: dict[str, float] = json.loads(done.stdout)
+    return loaded
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--people", type=int, default=100_000)
+    parser.add_argument("--features", type=int, default=500)
+    parser.add_argument("--repeats", type=int, default=3)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.npy"
+        make(path, args.people, args.features)
+        x, age = np.load(path, mmap_mode="r"), np.load(path.with_suffix(".age.npy"))
+        bare(x, 10_000)  # bring the file into the page cache: both sides read from memory
+        bares, streams = [], []
+        for _ in range(args.repeats):  # alternately, so that other load on the machine meets both
+            bares.append(min(bare(x, chunk) for chunk in CHUNKS))
+            seconds, moments = streamed(x, age, args.people)
+            streams.append(seconds)
+        start = time.perf_counter()
+        moments.fit(n_components=25)
+        fit = time.perf_counter() - start
+        full, quarter = peak(path, args.people), peak(path, args.people // 4)
+    ratios = sorted(s / b for s, b in zip(streams, bares, strict=True))
+    print(f"people {args.people}, features {args.features}, one BLAS thread, best of {args.repeats}")
+    print(f"bare chunked X'X       {min(bares):7.3f} s")
+    print(f"Moments.update         {min(streams):7.3f} s   ratio {min(streams) / min(bares):.2f} (runs: {ratios})")
+    print(f"Moments.fit, J = 25    {fit:7.3f} s")
+    print(f"memory added, N        {full['added_mb']:7.1f} MB (process {full['anon_mb']:.0f} MB)")
+    print(f"memory added, N / 4    {quarter['added_mb']:7.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
