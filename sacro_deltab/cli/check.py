@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import InputError
 
-_HELP = """Judge what is asked to leave. Exit code: 0 meets the policy, 1 at least one file fails, 3 a person must review, 2 usage.
+_HELP = """Judge what is asked to leave.
 
-Nothing in the files is believed or run: statuses, thresholds, digests and keys found in them are printed and re-derived.
+Exit code: 0 meets the policy, 1 at least one file fails, 3 a person must review, 2 usage or unreadable input.
+
+Nothing in the files is believed or run: statuses, thresholds, digests and keys in them are printed and re-derived.
 
 Examples:
 
@@ -72,7 +74,7 @@ def check(
     raise typer.Exit(report.exit_code)
 
 
-def _rules(rules: str | None, profile: str | None, waivers: Path | None, no_waivers: bool) -> tuple[object, object]:
+def _rules(rules: str | None, profile: str | None, waivers: Path | None, no_waivers: bool) -> tuple[Any, Any]:
     from ..rules import load_ruleset, load_waivers
 
     ruleset = load_ruleset(rules, profile=profile)
@@ -97,15 +99,22 @@ def _rendered(report: object, format_: str, out: Path | None, paths: list[Path])
     if format_ == "json":
         return json.dumps(report.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     if format_ == "html":
-        try:
-            from ..report import render_page
-        except ImportError:
-            raise InputError("this installation has no evidence page", place="--format html") from None
-        return str(render_page(report.to_json(), paths[0]))
+        return _page(report.to_json(), paths)
     from ..screening.text import render
 
     colour = out is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return render(report, colour=colour)
+
+
+def _page(report: dict[str, Any], paths: list[Path]) -> str:
+    """The evidence page; its module is loaded only when asked for."""
+    from importlib import import_module
+
+    try:
+        render = import_module("sacro_deltab.report").render_page
+    except (ImportError, AttributeError):
+        raise InputError("this installation has no evidence page", place="--format html") from None
+    return str(render(report, paths[0]))
 
 
 def _emit(text: str, out: Path | None) -> None:

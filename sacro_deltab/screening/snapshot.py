@@ -61,7 +61,7 @@ def take(path: Path, name: str, limits: Limits, *, dir_fd: int | None = None) ->
                 next_step="Send the aggregated output only.",
             )
         chunks = []
-        left = limits.file_bytes + 1
+        left = before.st_size + 1  # never more: a file that grows while it is read would not end
         while left > 0 and (block := os.read(handle, min(left, 1 << 20))):
             chunks.append(block)
             left -= len(block)
