@@ -14,6 +14,7 @@ import io
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -258,4 +259,5 @@ def _check_cells(draft: Draft, fail: Any) -> None:
 def _one_line(text: str) -> str:
     for sign, word in (("<=", "at most "), (">=", "at least "), ("<", "below "), (">", "above ")):
         text = text.replace(sign, word)
+    text = "".join(unicodedata.normalize("NFKC", c) if c.isdigit() else c for c in text)
     return " ".join(text.split()).replace("; ", ", ").rstrip(";. ")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 EPSILON = 1.0
 EPSILON_MEAN = 0.5
 COMPONENTS = 5
+SMALL_SITES = ("Bangor", "Wrexham", "Oban")
 
 DECLARE: dict[str, Any] = {
     "schema": "sacro_deltab/declare/1",
@@ -51,11 +52,11 @@ def run_demo(out: Path, ledger: str, say: Say) -> Outcome:
     if not out.absolute().parent.is_dir():
         raise InputError("there is no such place", path=out.absolute().parent, next_step="Make it first.")
     say("simulating 680 people in 7 sites, and 400 public people for a shared basis")
-    plan, cohort, extra = _inputs(Plan(out=out, ledger=ledger), inputs)
-    return _run(plan, cohort, extra, say)
+    plan, cohort = _inputs(Plan(out=out, ledger=ledger), inputs)
+    return _run(plan, cohort, say)
 
 
-def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort, Any]:
+def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
     """Write what researcher and TRE would supply; ids are new each time, so every demonstration is a new cohort."""
     from ..privacy.basis import Basis
     from ..privacy.ledger import open_ledger
@@ -82,12 +83,15 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort, Any]:
     _write(folder / "declare.json", DECLARE)
     _write(folder / "attest.json", ATTEST)
     profile = [
-        "# Made by `sacro-deltab demo`. It pins the ledger of this demonstration; a real profile is the TRE's own file.",
+        "# Made by `sacro-deltab demo`: pins the ledger of this demonstration. A real profile is the TRE's own file.",
         "profile:",
         "  id: demonstration",
         "  title: Profile of the demonstration, which pins its own ledger",
         "  ruleset: deltab-disclosure",
         "  decided_by: null",
+        "attest:",
+        "  egress.route: tre_airlock",
+        "  dp.noise_inside_tre: true",
         "ledgers:",
         f'  - id: "{pin.id}"',
         f'    head_key: "{pin.head_key}"',
@@ -113,10 +117,10 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort, Any]:
     )
     from .pipeline import read
 
-    return plan, read(plan), study
+    return plan, read(plan)
 
 
-def _run(plan: Plan, cohort: Cohort, study: Any, say: Say) -> Outcome:
+def _run(plan: Plan, cohort: Cohort, say: Say) -> Outcome:
     from ..screening import check_paths
     from . import pipeline
 
@@ -139,6 +143,11 @@ def _extra(session: DeltabSession, cohort: Cohort) -> None:
     assert cohort.groups is not None
     deltas = fit_deltas(cohort, COMPONENTS, "unbiased_quadratic")
     session.release_counts(cohort.groups["sex"], title="People by sex")
+    merged = cohort.groups["site"].where(~cohort.groups["site"].isin(SMALL_SITES), "Small sites")
+    session.release_group_means(deltas, merged.rename("site"), title="Mean delta by site, small sites merged",
+                                name="mean_delta_by_site_merged")  # fmt: skip
+    session.release_quantiles(deltas, (0, 25, 50, 75, 100), title="Quantiles with minimum and maximum",
+                              name="delta_quantiles_all")  # fmt: skip
     session.release_group_means(
         deltas, [cohort.groups["site"], cohort.groups["sex"]], title="Mean delta by site and sex"
     )
@@ -162,7 +171,8 @@ def story(outcome: Outcome) -> list[str]:
         "",
         "A researcher trained a brain-age model on 680 SIMULATED people and asked for "
         f"{len(session.entries)} outputs. Each was judged by every clause of the policy that concerns it:",
-        f"  {statuses['pass']} meet the rules, {statuses['review']} need a person's decision, {statuses['fail']} stay inside.",
+        f"  {statuses['pass']} meet the rules, {statuses['review']} need a person's decision, "
+        f"{statuses['fail']} stay inside.",
         "Declaration, attestation and profile are simulated too: they show where people's word would stand.",
         "",
         *account(outcome),

@@ -145,7 +145,7 @@ def _session(plan: Plan, cohort: Cohort, journal: Path, say: Say) -> DeltabSessi
 
 def quiet_acro() -> Any:
     """A live ACRO without its log of risk tables on the terminal."""
-    with contextlib.redirect_stderr(open(os.devnull, "w", encoding="utf-8")), warnings.catch_warnings():  # noqa: PTH123, SIM115
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, contextlib.redirect_stderr(nowhere):
         import acro
 
         logging.getLogger("acro").setLevel(logging.WARNING)
@@ -177,7 +177,7 @@ def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -
         say("fitting the model (it stays inside)")
         session.release_n()
         deltas = fit_deltas(cohort, plan.n_components, plan.model)
-        yield "deltas come from a model without noise, fitted to these people; only tables and statistics of them are asked for"
+        yield "deltas come from a model without noise, fitted to these people: only statistics of them are asked for"
     say("judging tables and statistics")
     session.release_mean(deltas)
     session.release_sd(deltas)
@@ -310,16 +310,12 @@ def account(outcome: Outcome) -> list[str]:
             lines += [f"      {reason}" for reason in entry.reasons[:3]]
             lines += [f"      to get it out: {merge}" for merge in entry.merges[:2]]
     totals = session.budget.totals_json()
-    lines += [
-        "",
-        f"Privacy budget {session.budget.url}: ε {totals['epsilon_sum']:g} of {rule_set.parameters['epsilon_total']} spent",
-    ]
+    most = rule_set.parameters["epsilon_total"]
+    lines += ["", f"Privacy budget {session.budget.url}: ε {totals['epsilon_sum']:g} of {most} spent"]
     if not session.budget.pinned:
-        lines.append(
-            "  This ledger is not pinned by the TRE: nothing that rests on it counts as formal, everything is reviewed."
-        )
+        lines.append("  The TRE has not pinned this ledger: nothing counts as formal, and a person reviews everything.")
     if outcome.impossible:
-        lines += ["", "Not done:"] + [f"  {text}" for text in outcome.impossible]
+        lines += ["", "Not done:", *(f"  {text}" for text in outcome.impossible)]
     return lines
 
 

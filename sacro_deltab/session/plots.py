@@ -47,6 +47,18 @@ def plot_candidate(session: DeltabSession, entry: Entry, title: str | None) -> C
     return Candidate(drawn, built, picture=_draw(drawn), format="png", n=entry.n)
 
 
+def draws(document: OutputDocument, picture: bytes) -> bool:
+    """Whether a PNG is exactly the picture of these numbers, pixel by pixel, as drawn here and now."""
+    import numpy as np
+    from matplotlib import image
+
+    try:
+        found = image.imread(io.BytesIO(picture), format="png")
+    except Exception:
+        return False
+    return bool(np.array_equal(found, image.imread(io.BytesIO(_draw(document)), format="png")))
+
+
 def _draw(document: OutputDocument) -> bytes:
     """Points with their values, one a row. A PNG without metadata: pixels only."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

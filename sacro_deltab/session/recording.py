@@ -29,7 +29,7 @@ def record(session: DeltabSession, candidate: Candidate, *, preview: bool = Fals
     from ..rules import decision_to_json, outside_findings
 
     notice_config(session)
-    candidate = _unique_name(session, candidate)
+    candidate = _unique_name(session, _plain_title(candidate))
     history = history_facts(session, candidate.cells, candidate.n)
     candidate = replace(candidate, facts=candidate.facts.with_facts(*history.values()))
     judged, notes = _judge(session, candidate)
@@ -153,16 +153,15 @@ def properties(session: DeltabSession, entry: Entry) -> dict[str, Any]:
     out: dict[str, Any] = {
         "method": f"deltab_{entry.type}",
         "sacro_deltab": f"{session.ruleset.id} {session.ruleset.version} sha256:{session.ruleset.sha256}",
-        "output": entry.name,
         "certificate_id": session.id,
-        "tool": tool_version(),
-        "privacy": privacy,
-        "kept_inside": entry.kept_inside,
+        "acro": tool_version(),
+        "label": privacy,
     }
     if session.ruleset.profile is not None:
-        out["profile"] = f"{session.ruleset.profile.id} sha256:{session.ruleset.profile.sha256}"
+        profile = session.ruleset.profile
+        out["rule_set"] = f"with profile {profile.id} sha256:{profile.sha256}"
     if session.config_changes:
-        out["acro_config"] = "changed during the session"
+        out["session"] = "acro.config was changed during the session"
     return out
 
 
@@ -206,6 +205,17 @@ def _merges(session: DeltabSession, candidate: Candidate, judged: Judged) -> tup
     from .tables import merges
 
     return merges(session, candidate)
+
+
+def _plain_title(candidate: Candidate) -> Candidate:
+    """A title in plain digits and one line (β₁ becomes β1): text that hides digits is never let through."""
+    import unicodedata
+
+    text = "".join(unicodedata.normalize("NFKC", c) if c.isdigit() else c for c in candidate.document.title)
+    text = " ".join(unicodedata.normalize("NFC", text).split())
+    if not text or "<" in text or len(text) > 300:
+        raise InputError("a title must be one line of text without '<'", next_step="Give another title=.")
+    return replace(candidate, document=replace(candidate.document, title=text))
 
 
 def _unique_name(session: DeltabSession, candidate: Candidate) -> Candidate:

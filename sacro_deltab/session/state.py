@@ -30,10 +30,11 @@ class State:
         self.n_known: set[int] = set()
         self.groupings: dict[str, Any] = {}
         self.foreign: list[str] = []
-        if people is not None:
-            self._roster = Roster.of(len(people), people)
+        known = people if people is not None else ages
+        if known is not None:
+            self.roster(len(known), people)
 
-    def roster(self, rows: int) -> Roster:
+    def roster(self, rows: int, people: Any | None = None) -> Roster:
         """The session's people; the first array fixes how many rows there are.
 
         Raises
@@ -42,7 +43,7 @@ class State:
             When an array has another number of rows than the cohort.
         """
         if self._roster is None:
-            self._roster = Roster.of(rows, None)
+            self._roster = Roster.of(rows, people)
         if self._roster.codes.size != rows:
             raise InputError(
                 f"there are {rows} rows, but the session's cohort has {self._roster.codes.size}",

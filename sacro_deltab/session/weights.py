@@ -121,11 +121,11 @@ def _documents(session: DeltabSession, source: _Source, title: str) -> list[Outp
     def vector(kind: str, what: str, labels: Sequence[str], values: Any, unit: str = "") -> None:
         out.append(build.vector(kind, kind, f"{title}: {what}", labels, values, unit=unit, about=context))
 
-    vector("beta1", "β₁, years per component score", scores, w.b1, "years")
+    vector("beta1", "β1, years per component score", scores, w.b1, "years")
     if w.b2 is not None:
-        vector("beta2", "β₂, bias correction", ["age"], w.b2)
+        vector("beta2", "β2, bias correction", ["age"], w.b2)
     if w.b2sq is not None:
-        vector("beta2sq", "β₂sq, quadratic bias correction", ["age", "age squared"], w.b2sq)
+        vector("beta2sq", "β2sq, quadratic bias correction", ["age", "age squared"], w.b2sq)
     if w.gamma is not None:
         vector("gamma", "γ, alternate model", scores, w.gamma[0])
     if w.gammasq is not None:
