@@ -157,7 +157,8 @@ class _Walk:
             if found is not None:
                 columns.append(found[0])
                 self.arrays.append(ArrayInfo(f"{place}[column {index}]", (len(node),), "float64", found[0], found[1]))
-        if len(columns) == width and width > 1 and width * len(node) <= 1_000_000:
+        complete = len(columns) == width and all(len(column) == len(node) for column in columns)
+        if complete and width > 1 and width * len(node) <= 1_000_000:
             values = array("d", bytes(8 * width * len(node)))
             for index, column in enumerate(columns):
                 values[index::width] = column
