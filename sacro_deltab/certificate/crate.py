@@ -1,7 +1,7 @@
 """A certified folder as a Five Safes RO-Crate 0.4: RO-Crate 1.2 metadata in a BagIt 1.0 bag, in one zip, offline.
 
 The disclosure check that our software made is a completed AssessAction with the software as its agent; the human's is
-there too and stays potential. When the certificate says fail, no output is in the crate and the action has failed.
+there too and stays potential. When the certificate says fail, or a checker turned a file down, the crate has no output.
 A TRE strips AssessActions that a user submits, so this is evidence for its own check and never a sign-off.
 """
 
@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from ..errors import CertificateError, InputError
 from .bagit import write_bag
-from .layout import CONFIG, ENVELOPE, RESULTS, STATEMENT, read_bytes, scan
+from .layout import CONFIG, ENVELOPE, STATEMENT, Inventory, read_bytes, scan
 from .verify import VerifyResult, verify_path
 
 if TYPE_CHECKING:
@@ -66,17 +66,33 @@ def write_crate(folder: Path, trust: Trust | Path, target: Path, names: Names | 
     if not result.ok or result.statement is None:
         raise CertificateError(f"the folder is not packaged: {result.conclusion()}.", path=folder)
     predicate = result.statement["predicate"]
-    failed = predicate["verdict"] == "fail"
-    packed = [] if failed else _outputs(result)
     inventory = scan(folder)
+    turned_down = _turned_down(inventory, predicate, trust)
+    failed = predicate["verdict"] == "fail" or bool(turned_down)
+    packed = [] if failed else _outputs(result)
     payload = {f"outputs/{name}": read_bytes(inventory.root[name]) for name in packed}
     where = "disclosure" if failed else "outputs"
     payload |= {f"{where}/{name}": read_bytes(inventory.root[name]) for name in (STATEMENT, ENVELOPE)}
     urn = f"urn:uuid:{uuid4()}"
-    metadata = _metadata(predicate, payload, names or Names(), packed)
+    metadata = _metadata(predicate, payload, names or Names(), packed, turned_down)
     info = {"External-Identifier": urn, "Bagging-Date": datetime.now(UTC).date().isoformat()}
     write_bag(target, f"crate-{urn[-12:]}", {**payload, "ro-crate-metadata.json": metadata}, info)
     return Crate(target, urn, predicate["verdict"], tuple(packed))
+
+
+def _turned_down(inventory: Inventory, predicate: Mapping[str, Any], trust: Trust | Path) -> list[str]:
+    """Files that a checker refused or returned: a disclosure check by people has then failed."""
+    from ..trust import load_trust
+    from .review import load_record, read_submissions, status
+
+    answers = predicate["people"]["answers"]
+    found = {a["file"] for a in answers if a["decision"] != "accept"}
+    if inventory.inside is not None:
+        known = load_trust(trust) if isinstance(trust, Path) else trust
+        submissions, _ = read_submissions(inventory, predicate["certificate_id"], known, datetime.now(UTC))
+        states = status(load_record(inventory.folder), submissions)
+        found |= {s.file for s in states if {"refuse", "return"} & set(s.votes.values())}
+    return sorted(found)
 
 
 def _outputs(result: VerifyResult) -> list[str]:
@@ -86,7 +102,13 @@ def _outputs(result: VerifyResult) -> list[str]:
     return [n for n in result.files if n not in kept and n not in (CONFIG, STATEMENT, ENVELOPE)]
 
 
-def _metadata(predicate: Mapping[str, Any], payload: Mapping[str, bytes], names: Names, packed: Sequence[str]) -> bytes:
+def _metadata(
+    predicate: Mapping[str, Any],
+    payload: Mapping[str, bytes],
+    names: Names,
+    packed: Sequence[str],
+    turned_down: Sequence[str],
+) -> bytes:
     try:
         from rocrate.model.contextentity import ContextEntity
         from rocrate.rocrate import ROCrate
@@ -100,7 +122,7 @@ def _metadata(predicate: Mapping[str, Any], payload: Mapping[str, bytes], names:
     with tempfile.TemporaryDirectory() as scratch:
         files = {path: _add_file(crate, Path(scratch), path, body) for path, body in payload.items()}
         entities = _people(add, predicate, names)
-        actions = _actions(add, predicate, entities, [files[f"outputs/{n}"] for n in packed])
+        actions = _actions(add, predicate, entities, [files[f"outputs/{n}"] for n in packed], bool(turned_down))
         crate.name = f"Release {predicate['certificate_id']}"
         crate.description = (
             f"Outputs of a brain-age session, certified {predicate['verdict']} under {predicate['policy']['id']} "
@@ -166,12 +188,14 @@ def _people(add: Any, predicate: Mapping[str, Any], names: Names) -> dict[str, A
     }
 
 
-def _actions(add: Any, predicate: Mapping[str, Any], e: Mapping[str, Any], outputs: Sequence[Any]) -> list[Any]:
+def _actions(
+    add: Any, predicate: Mapping[str, Any], e: Mapping[str, Any], outputs: Sequence[Any], turned_down: bool
+) -> list[Any]:
     failed = predicate["verdict"] == "fail"
     made = predicate["made"]
     root = {"@id": "./"}
     found = {"pass": "meets the policy", "review": "a person must decide", "fail": "failed"}[predicate["verdict"]]
-    actions = [] if failed else [_execution(add, predicate, e, outputs)]
+    actions = [] if failed or turned_down else [_execution(add, predicate, e, outputs)]
     actions.append(
         add(
             f"#disclosure-{uuid4()}",
@@ -193,7 +217,7 @@ def _actions(add: Any, predicate: Mapping[str, Any], e: Mapping[str, Any], outpu
             **{
                 "@type": "AssessAction",
                 "additionalType": {"@id": DISCLOSURE},
-                "name": "Disclosure check by output checkers: pending",
+                "name": f"Disclosure check by output checkers: {'not passed so far' if turned_down else 'pending'}",
                 "object": root,
                 "agent": e["checkers"],
                 "actionStatus": POTENTIAL,
@@ -241,4 +265,4 @@ def _now() -> str:
     return datetime.now(UTC).replace(microsecond=0).isoformat()
 
 
-__all__ = ["RESULTS", "Crate", "Names", "write_crate"]
+__all__ = ["Crate", "Names", "write_crate"]

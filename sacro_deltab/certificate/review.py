@@ -26,9 +26,10 @@ from typing import TYPE_CHECKING, Any
 from ..errors import CertificateError, InputError, RefusedError, SacroDeltabError
 from .canonical import MAX_BYTES, canonical_json, decode_base64, encode_base64, read_canonical, read_json
 from .envelope import ParsedEnvelope, good_signature, parse_envelope, sign
+from .inside import inside_digest
 from .layout import CERTIFIED, ENVELOPE, INSIDE, REVIEW, STATEMENT, Inventory, digest_file, read_bytes, scan, shown
 from .seal import INSIDE_STATEMENT
-from .statement import STATEMENT_TYPE, TYPE_ROOT, utc_now
+from .statement import INSIDE_SUBJECT, STATEMENT_TYPE, TYPE_ROOT, utc_now
 
 if TYPE_CHECKING:
     from ..trust import Trust
@@ -145,6 +146,8 @@ def load_record(folder: Path) -> Record:
     if faults := schema_problems(statement):
         raise CertificateError(f"the statement does not follow its schema: {faults[0]}.", path=STATEMENT)
     predicate = statement["predicate"]
+    if why := inside_problem(inventory, statement):
+        raise CertificateError(f"{why}.", path=folder, next_step="certify the folder again before it is reviewed.")
     subjects = {s["name"]: s["digest"].get("sha256") for s in statement["subject"]}
     questions = _questions(inventory, predicate, signed)
     changed = [q.file for q in questions if subjects.get(q.file) != q.sha256]
@@ -175,6 +178,17 @@ def _questions(inventory: Inventory, predicate: Mapping[str, Any], signed: bool)
         for f in predicate["files"]
         if not f["kept_inside"] and f["file"] in inventory.root and f["file"] not in (STATEMENT, ENVELOPE)
     )
+
+
+def inside_problem(inventory: Inventory, statement: Mapping[str, Any]) -> str | None:
+    """Why `inside/` is not the one a statement is about, or None: questions are read from it, so it must be."""
+    leave_out = (CERTIFIED,) if statement["predicate"]["stage"] == "session" else ()
+    stated = next((s["digest"] for s in statement["subject"] if s["name"] == INSIDE_SUBJECT), None)
+    if stated is None or inventory.inside is None:
+        return "inside/ is not part of what was certified"
+    if inside_digest(inventory.inside, leave_out=leave_out) != stated["sacro_deltab_salted"]:
+        return "a file in inside/ was changed, added or removed"
+    return None
 
 
 def inner_statement(inventory: Inventory, signed: bool) -> Mapping[str, Any] | None:
@@ -409,7 +423,7 @@ def _read_one(
     envelope = parse_envelope(read_bytes(path, limit=2 * MAX_BYTES))
     keyid = _signer(envelope, trust, role, at)
     statement = read_canonical(envelope.payload, path=name, what="review")
-    if not isinstance(statement, dict) or _schema_faults(statement, kind):
+    if schema_faults(statement, kind):
         raise CertificateError("does not follow its schema")
     predicate = statement["predicate"]
     if predicate["certificate_id"] != certificate_id or predicate["role"] != role:
@@ -448,18 +462,13 @@ def _signer(envelope: ParsedEnvelope, trust: Trust, role: str, at: datetime) -> 
     return keyid
 
 
-def _schema_faults(statement: Mapping[str, Any], kind: str) -> bool:
-    return bool(schema_faults(statement, kind))
-
-
 def schema_faults(value: Any, part: str) -> list[str]:
     """Departures from one part of `schemas/review.schema.json`: "sealed", "opened" or "answers"."""
     from jsonschema import Draft202012Validator
 
     from ..resources import schema
 
-    whole = schema("review")
-    validator = Draft202012Validator({"$defs": whole["$defs"], "$ref": f"#/$defs/{part}"})
+    validator = Draft202012Validator({"$defs": schema("review")["$defs"], "$ref": f"#/$defs/{part}"})
     return [f"{e.json_path} breaks {e.validator!r}" for e in validator.iter_errors(value)]
 
 

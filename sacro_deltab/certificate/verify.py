@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -231,13 +232,17 @@ def check_type(statement: Any) -> None:
 
 def schema_problems(statement: Mapping[str, Any]) -> list[str]:
     """Where a statement departs from its schema; values are not repeated."""
+    errors = sorted(_validator(SUPPORTED[statement["predicateType"]]).iter_errors(statement), key=lambda e: e.json_path)
+    return [f"{e.json_path} breaks {e.validator!r}" for e in errors[:5]]
+
+
+@cache
+def _validator(name: str) -> Any:
     from jsonschema import Draft202012Validator
 
     from ..resources import schema
 
-    validator = Draft202012Validator(schema(SUPPORTED[statement["predicateType"]]))
-    errors = sorted(validator.iter_errors(statement), key=lambda e: e.json_path)
-    return [f"{e.json_path} breaks {e.validator!r}" for e in errors[:5]]
+    return Draft202012Validator(schema(name))
 
 
 def _versions() -> str:
@@ -333,6 +338,9 @@ def _review(run: _Run, predicate: Mapping[str, Any], envelope: ParsedEnvelope) -
             run.checks.append(Check("review", "note", f"the record carries {len(answers)} decision(s) by {who}"))
         else:
             run.skip("review", "reviews are kept in inside/, which is not here")
+        return
+    if any(c.name == "inside" and c.state == "fail" for c in run.checks):
+        run.skip("review", "inside/ is not as certified, so its reviews were not read")
         return
     problems, notes = review_lines(inventory, predicate, envelope, run.trust, run.at)
     run.add("review", problems, "; ".join(notes))
