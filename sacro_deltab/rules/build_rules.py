@@ -157,10 +157,8 @@ class _RuleBuilder:
         if fact not in self.words.facts:
             self.wrong(f"{fact!r} is not a fact{did_you_mean(fact, self.words.facts)}", *path, key=True)
             return False
-        per_part = {"cell": "cell.", "band": "cell.", "quantile": "quantile.", "row": "row."}
-        head = fact.split(".")[0]
-        owner = {"band": "cell"}.get(head, head)
-        if head in per_part and self.data.get("for_each") != owner:
+        owner = self.words.facts[fact].of_part
+        if owner is not None and self.data.get("for_each") != owner:
             self.wrong(f"{fact!r} is a fact of one {owner}: the rule needs for_each: {owner}", *path, key=True)
         return True
 
@@ -212,8 +210,9 @@ def misfit(spec: FactSpec, value: Any) -> str | None:
         names = {"boolean": "true or false", "integer": "a whole number", "number": "a number", "text": "text"}
         return f"must be {names[spec.type]}"
     if isinstance(value, str):
-        near = did_you_mean(value, spec.values)
-        return f"must be one of {', '.join(spec.values)}{near}" if spec.values and value not in spec.values else None
+        if not spec.values or value in spec.values:
+            return None
+        return f"must be one of {', '.join(spec.values)}{did_you_mean(value, spec.values)}"
     if isinstance(value, bool):
         return None
     return _out_of_range(spec, float(value)) if isinstance(value, (int, float)) else None

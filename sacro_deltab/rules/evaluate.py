@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..facts.types import Fact, Facts, FactValue, Part, Provider
 from .build_rules import misfit
@@ -58,14 +59,9 @@ class Scope:
     def read(self, name: str, part: Part | None) -> FactValue | Lack:
         """The value of a fact, or what is wrong with it."""
         spec = self.ruleset.facts[name]
-        fact = self.overrides.get(name) or self.facts.get(name, part)
+        fact = self._find(name, part)
         if fact is None:
-            if spec.part_value and part is not None and part.value is not None:
-                fact = Fact(name, part.value, Provider.COMPUTED) if _plain(part.value) else None
-            elif spec.optional:
-                return False
-        if fact is None:
-            return Lack(name, "is missing")
+            return False if spec.optional else Lack(name, "is missing")
         if not isinstance(fact, Fact) or fact.name != name:
             return Lack(name, "is not what its name says")
         wrong = misfit(spec, fact.value)
@@ -74,6 +70,17 @@ class Scope:
         if fact.by not in spec.accept:
             return Lack(name, f"must not rest on what is {fact.by.value}")
         return fact.value
+
+    def _find(self, name: str, part: Part | None) -> Fact | None:
+        """A fact of a part is looked for on the part alone: one value for the whole output would speak for all."""
+        spec = self.ruleset.facts[name]
+        if name in self.overrides:
+            return self.overrides[name]
+        if part is not None and name in part.facts:
+            return part.facts[name]
+        if part is not None and spec.part_value:
+            return Fact(name, part.value, Provider.COMPUTED) if _plain(part.value) else None
+        return None if spec.of_part is not None else self.facts.facts.get(name)
 
     def limit(self, condition: Condition, part: Part | None) -> Any:
         """The limit, worked out where it is named; None where it is undefined. May raise MissingFactError."""
@@ -92,8 +99,8 @@ class Scope:
             return None
 
 
-def _plain(value: Any) -> bool:
-    return type(value) in (int, float) and value == value and abs(value) != float("inf")
+def _plain(value: object) -> TypeGuard[float]:
+    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
 
 
 def _holds(scope: Scope, condition: Condition, part: Part | None) -> tuple[bool | None, Failed | None, list[Lack]]:

@@ -13,6 +13,9 @@ from .types import Effect
 Limit = FactValue | tuple[FactValue, ...]
 ParameterValue = int | float | str
 
+# First word of a fact's name → the kind of part it describes. Such a fact never stands for a whole output.
+PART_FACTS = {"cell": "cell", "band": "cell", "quantile": "quantile", "row": "row"}
+
 
 @dataclass(frozen=True)
 class Place:
@@ -117,6 +120,12 @@ class FactSpec:
     raw: bool = False
     optional: bool = False
     part_value: bool = False
+
+    @property
+    def of_part(self) -> str | None:
+        """Kind of part that alone may carry this fact (`cell.n`, `quantile.percent`, …), else None."""
+        head = self.name.split(".")[0]
+        return PART_FACTS.get(head)
 
 
 @dataclass(frozen=True)

@@ -40,14 +40,12 @@ def check(
     data = marked.data
     for step in path:
         data = data[step]
+    if skip and isinstance(data, dict):
+        data = {key: value for key, value in data.items() if key != skip}
     before = len(marked.problems)
-    for error in sorted(
-        _validator(name, definition).iter_errors(data), key=lambda e: [str(p) for p in e.absolute_path]
-    ):
-        where = tuple(error.absolute_path)
-        if skip and where[:1] == (skip,):
-            continue
-        _report(marked, error, (*path, *where), rule)
+    found = _validator(name, definition).iter_errors(data)
+    for error in sorted(found, key=lambda e: [str(p) for p in e.absolute_path]):
+        _report(marked, error, (*path, *error.absolute_path), rule)
     return len(marked.problems) == before
 
 
