@@ -349,7 +349,7 @@ def not_yet_covered(own: Submission, submissions: Sequence[Submission], record: 
     """Checkers who have not submitted for every file of `own` that is still the file under review."""
     current = {q.target for q in record.questions}
     needed = set(own.targets) & current
-    others = [r for r in CHECKERS if r != own.role] if own.role in CHECKERS else []
+    others = [r for r in CHECKERS if r != own.role]
     return [r for r in others if not needed <= {t for s in submissions if s.role == r for t in s.targets}]
 
 

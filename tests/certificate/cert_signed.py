@@ -30,8 +30,13 @@ class Ring:
         return load_trust(self.trust_path)
 
 
-@cache
 def ring(name: str = "one") -> Ring:
+    """The keys of one TRE; made once."""
+    return _ring(name)
+
+
+@cache
+def _ring(name: str) -> Ring:
     folder = Path(mkdtemp(prefix=f"cert-keys-{name}-"))
     keys = {role: keygen(folder / f"{role}.pem", role, folder / "trust.json", b"secret", now=cb.NOW) for role in ROLES}
     return Ring(keys, folder / "trust.json")
