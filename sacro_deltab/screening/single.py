@@ -174,6 +174,7 @@ def _judge(
         report.add(note("type", "block", f"The facts speak of {said.output_type}, the file of {document.type}."))
         return
     facts = said.to_facts(document.name, document.type).with_facts(*own_facts(document, file_format, context))
+    facts = _without_noise(facts)
     facts = Facts(facts.output_name, facts.output_type, facts.facts, _complete_parts(facts.parts, document, context))
     missing_parts = parts_missing(facts, document, context)
     if missing_parts:
@@ -183,13 +184,25 @@ def _judge(
     cap_noise(report, facts)
 
 
+def _without_noise(facts: Facts) -> Facts:
+    """Where the TRE attests that nothing was noised, what follows from that need not be said as well."""
+    applied = facts.get("dp.applied")
+    if applied is None or applied.value is not False:
+        return facts
+    absent = (name for name in ("dp.label", "dp.mechanism", "dp.adjacency") if facts.get(name) is None)
+    return facts.with_facts(*(Fact(name, "none", Provider.COMPUTED) for name in absent))
+
+
 def _required(output_type: str, context: Context) -> list[str]:
     if output_type not in context.output_types:
         return [f"a rule for outputs of type {output_type}"]
     from ..rules import facts_required
 
     measured = {"output.known", "output.format", "output.rows", "shape.length", "rounding.done", "evidence.complete"}
-    return sorted(set(facts_required(context.ruleset, output_type)) - measured)
+    needed = sorted(set(facts_required(context.ruleset, output_type)) - measured)
+    noise = [name for name in needed if name.startswith(("dp.", "bounds.")) and name != "dp.applied"]
+    plain = [name for name in needed if name not in noise]
+    return [*plain, *([f"where noise was added also {noise[0]}", *noise[1:]] if noise else [])]
 
 
 def _complete_parts(parts: tuple[Part, ...], document: OutputDocument, context: Context) -> tuple[Part, ...]:

@@ -94,8 +94,17 @@ def _bomb(name: str) -> bytes:
     return b"\x80\x05\x97."
 
 
-BOMBS = ("memo index", "nested lists", "doubling tuples", "huge claim", "huge integer text", "no stop", "stack underflow",
-         "quadratic update", "out of band buffer")  # fmt: skip
+BOMBS = (
+    "memo index",
+    "nested lists",
+    "doubling tuples",
+    "huge claim",
+    "huge integer text",
+    "no stop",
+    "stack underflow",
+    "quadratic update",
+    "out of band buffer",
+)
 
 
 @pytest.mark.parametrize("name", BOMBS)

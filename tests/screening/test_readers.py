@@ -134,9 +134,21 @@ def test_json_vectors_are_found_wherever_they_hide() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1", 1), ("-2.5e3", -2500), ("1,5", 1.5), ("1,234.5", 1234.5), ("12%", 12), ("\u0664\u0662", 42), ("\uff14\uff12", 42),
-     ("\u22122", -2), ("0x1f", 31), ("1_000", 1000), (" 7 ", 7), ("'3", 3)],
-)  # fmt: skip
+    [
+        ("1", 1),
+        ("-2.5e3", -2500),
+        ("1,5", 1.5),
+        ("1,234.5", 1234.5),
+        ("12%", 12),
+        ("\u0664\u0662", 42),
+        ("\uff14\uff12", 42),
+        ("\u22122", -2),
+        ("0x1f", 31),
+        ("1_000", 1000),
+        (" 7 ", 7),
+        ("'3", 3),
+    ],
+)
 def test_numbers_in_every_disguise(text: str, value: float) -> None:
     assert number(text) == value
 
@@ -264,7 +276,12 @@ def test_refused_kinds_name_an_alternative(data: bytes, kind: str) -> None:
 
 
 def test_zip_relatives_are_told_apart(tmp_path: Path) -> None:
-    for member, kind in (("schema.json", "skops"), ("[Content_Types].xml", "xlsx"), ("m/data.pkl", "torch"), ("a.csv", "zip")):
+    for member, kind in (
+        ("schema.json", "skops"),
+        ("[Content_Types].xml", "xlsx"),
+        ("m/data.pkl", "torch"),
+        ("a.csv", "zip"),
+    ):
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as archive:
             archive.writestr(member, "x")
