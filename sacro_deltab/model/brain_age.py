@@ -65,6 +65,8 @@ class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     rank_, condition_number_, used_condition_number_, conditioning_
         Rank used by the fit; condition number of the scores before and after dropping dependent directions;
         `ok`, `review` (above 1e6) or `refuse` (above 1e8) of the former.
+    confound_names_
+        Column names of the confounds, where they came as a data frame; then enforced when predicting.
     repairs_
         Tuple of sentences: every repair the fit made (constant columns, dependent columns, ...). Inside only.
 
@@ -101,6 +103,8 @@ class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         x, ages = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         ages = np.asarray(ages, dtype=np.float64)
         conf = _confounds(confounds, x.shape[0])
+        columns = getattr(confounds, "columns", ())
+        self.confound_names_ = tuple(str(c) for c in columns)
         if float(ages.max()) == float(ages.min()):
             raise ModelInputError("All ages are equal: there is nothing to learn.", next_step="Check the age column.")
         if x.shape[1] > x.shape[0] and not self._reduces:
@@ -257,6 +261,7 @@ class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             ysq_mean=self.ysq_mean_,
             ysq_slope=self.ysq_slope_,
             score_mean=self.score_mean_,
+            conf_names=self.confound_names_,
             conf_beta=self.conf_beta_,
             explained_variance=self.explained_variance_,
         )

@@ -76,6 +76,10 @@ class Moments:
         self._sums: Array = np.zeros((k + f + 3, k + f + 3))
         self._buffer: Array | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """State for other processes (Dask, Spark): without the work buffer."""
+        return {**self.__dict__, "_buffer": None}
+
     # --- adding people -------------------------------------------------------------------------------------------
 
     @property

@@ -102,7 +102,7 @@ class Weights:
         k = len(self.conf_names)
         if self.conf_beta is not None and k == 0:
             k = np.atleast_2d(np.asarray(self.conf_beta)).shape[0]
-            object.__setattr__(self, "conf_names", tuple(f"confound_{i + 1}" for i in range(k)))
+            object.__setattr__(self, "conf_names", default_confound_names(k))
         shapes: dict[str, tuple[int, ...]] = {
             "b1": (j,), "b2": (1,), "b2sq": (2,), "gamma": (1, j), "gammasq": (2, j), "score_mean": (j,),
             "conf_beta": (k, f), "conf_centre": (k,), "conf_scale": (k,),
@@ -237,7 +237,7 @@ class Weights:
         return np.asarray(self.delta(X, age, confounds, model) + np.asarray(age, dtype=np.float64).ravel())
 
     def _rows(self, X: npt.ArrayLike, confounds: npt.ArrayLike | None) -> tuple[Array, Array | None]:
-        _check_names(X, self.feature_names)
+        _check_names(X, self.feature_names, "feature")
         x = _matrix(X, len(self.feature_names), "features")
         if self.conf_beta is None:
             if confounds is not None:
@@ -249,6 +249,7 @@ class Weights:
             raise ModelInputError(
                 "This model was fitted with confounds.", next_step="Give the same confounds for every person."
             )
+        _check_names(confounds, self.conf_names, "confound")
         c = _matrix(confounds, len(self.conf_names), "confounds")
         if c.shape[0] != x.shape[0]:
             raise ModelInputError("Features and confounds have different numbers of rows.")
@@ -324,6 +325,11 @@ class Weights:
         return self.map(change)
 
 
+def default_confound_names(k: int) -> tuple[str, ...]:
+    """Names of confounds that came without any: `confound_1`, ...; these are not enforced."""
+    return tuple(f"confound_{i + 1}" for i in range(k))
+
+
 def _row_pinv(row: Array) -> Array:
     """Pseudo-inverse of one row vector (F-vector); zero for a zero row."""
     square = float(row @ row)
@@ -360,18 +366,18 @@ def _ages(age: npt.ArrayLike, rows: int) -> Array:
     return out
 
 
-def _check_names(X: Any, names: tuple[str, ...]) -> None:
+def _check_names(X: Any, names: tuple[str, ...], what: str) -> None:
     columns = getattr(X, "columns", None)
     if columns is None:
         return
     got = tuple(str(c) for c in columns)
-    if got == names:
+    if got == names or (what == "confound" and names == default_confound_names(len(names))):
         return
     missing = [n for n in names if n not in set(got)]
     extra = [n for n in got if n not in set(names)]
     detail = "in another order" if not missing and not extra else f"{len(missing)} missing, {len(extra)} unknown"
     first = f" (first: {(missing + extra)[0]!r})" if missing or extra else ""
     raise ModelInputError(
-        f"The feature columns are not those of the model: {detail}{first}.",
-        next_step="Select the model's feature_names in their order.",
+        f"The {what} columns are not those of the model: {detail}{first}.",
+        next_step="Select the model's columns, in their order.",
     )
