@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -126,11 +126,26 @@ class NoisyMoments:
 
 
 def release(
-    layout: Layout, scaling: Scaling, u: Array, t: Array, c: Array | None, *, mu: float, reach: int, exact_n: bool
+    layout: Layout,
+    scaling: Scaling,
+    chunks: Iterable[Array],
+    t: Array,
+    c: Array | None,
+    *,
+    mu: float,
+    reach: int,
+    exact_n: bool,
 ) -> NoisyMoments:
-    """Draw the one release. u: scores (clipped here to R), t: ages in [−1, 1], c: confounds in [−1, 1]."""
+    """Draw the one release. chunks: scores or features of consecutive people (clipped here to R); t: ages in [−1, 1];
+    c: confounds in [−1, 1]."""
     conf = None if c is None else clip_rows(c, scaling.conf_radius)
-    sums = layout.sums(clip_rows(u, scaling.radius), t, conf)
+    sums = layout.sums(np.zeros((0, layout.width)), t[:0], None if conf is None else conf[:0])
+    start = 0
+    for u in chunks:
+        rows = slice(start, start + u.shape[0])
+        part = layout.sums(clip_rows(u, scaling.radius), t[rows], None if conf is None else conf[rows])
+        sums = {name: sums[name] + part[name] for name in layout.names}
+        start += u.shape[0]
     noisy, sd = add_noise(layout, sums, mu, reach)
     factor = {name: scaling.factor(name) for name in layout.names}
     return NoisyMoments(

@@ -91,7 +91,7 @@ def shared_gradient(job: Job) -> Path:
     )
 
     def run(job: Job) -> tuple[Weights, None]:
-        scores = basis.white_scores(job.features(), size)
+        scores = job.scores(basis, size)
         return descend(job, schedule, scores, basis.components[:size], basis.score_sd[:size])[0], None
 
     public = {
@@ -167,9 +167,9 @@ def shared_moments(job: Job, n_public: int | None) -> Path:
     )
 
     def run(job: Job) -> tuple[Weights, NoisyMoments]:
-        scores = basis.white_scores(job.features(), size)
+        scores = job.scores(basis, size)
         moments = release(
-            layout, scaling, scores, job.ages(), job.conf(), mu=job.mu, reach=job.reach, exact_n=job.exact_n
+            layout, scaling, [scores], job.ages(), job.conf(), mu=job.mu, reach=job.reach, exact_n=job.exact_n
         )
         axes = job.axes(basis.components[:size], basis.score_sd[:size])
         return fit_moments(moments, axes), moments

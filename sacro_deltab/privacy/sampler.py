@@ -1,4 +1,4 @@
-"""Integer Gaussian noise from the operating system's randomness. No seed exists here, on purpose."""
+"""Integer noise from the operating system's randomness. No seed exists here, on purpose."""
 
 from __future__ import annotations
 
@@ -10,30 +10,45 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-SAMPLER = "OpenDP discrete Gaussian (exact, int64), operating-system randomness"
+SAMPLER = (
+    "exact discrete Gaussian (OpenDP; large blocks by the same algorithm, vectorised), operating-system randomness"
+)
+LARGE = 1024  # from this many entries the vectorised sampler draws: 126,000 entries in 0.1 s instead of 4 s
 _MAX_SCALE = 2.0**60
 
 
 def discrete_gaussian(scale: float, size: int) -> NDArray[np.int64]:
     """`size` independent draws of the discrete Gaussian on ℤ with parameter `scale` > 0, exact.
 
-    OpenDP turns `scale` into the rational number it is and samples by Canonne, Kamath & Steinke 2020.
+    OpenDP turns `scale` into the rational number it is and samples by Canonne, Kamath & Steinke 2020; `exact` does the
+    same for large blocks.
     """
     import numpy as np
-    import opendp.prelude as dp
+
+    from . import exact
 
     if not 0 < scale < _MAX_SCALE:
         raise PrivacyError("the noise does not fit 64-bit integers", next_step="use a coarser grid or a larger ε")
     if size == 0:
         return np.zeros(0, dtype=np.int64)
+    if size >= LARGE and 1 <= scale < exact.LIMIT:
+        return exact.discrete_gaussian(float(scale), size)
+    return opendp_gaussian(float(scale), size)
+
+
+def opendp_gaussian(scale: float, size: int) -> NDArray[np.int64]:
+    """The same draws by OpenDP."""
+    import numpy as np
+    import opendp.prelude as dp
+
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    measure = dp.m.make_gaussian(*space, scale=float(scale))
+    measure = dp.m.make_gaussian(*space, scale=scale)
     return np.asarray(measure([0] * size), dtype=np.int64)
 
 
 def discrete_laplace(scale: float, size: int) -> NDArray[np.int64]:
-    """`size` independent draws of the discrete Laplace on ℤ with parameter `scale` > 0, exact."""
+    """`size` independent draws of the discrete Laplace on ℤ with parameter `scale` > 0, exact, by OpenDP."""
     import numpy as np
     import opendp.prelude as dp
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
@@ -15,7 +15,7 @@ from ..model.weights import Weights
 from . import sampler
 from .accounting import epsilon_by_adjacency
 from .basis import Basis, standardise
-from .blocks import Array
+from .blocks import CHUNK, Array
 from .bounds import PublicBounds
 from .fit import Axes
 from .mechanisms import mu_of
@@ -90,9 +90,15 @@ class Job:
         """Ages as t in [−1, 1]; NaN and infinity become the middle of the public range, then clipped."""
         return scaled(self.age, self.bounds.age_mid, self.bounds.age_half)
 
-    def features(self) -> Array:
-        """Standardised, clipped features."""
-        return standardise(self.X, self.centre, self.scale, self.bounds.feature_z)
+    def features(self) -> Iterator[Array]:
+        """Standardised, clipped features, a chunk of people at a time: memory does not grow with N."""
+        for start in range(0, self.X.shape[0], CHUNK):
+            yield standardise(self.X[start : start + CHUNK], self.centre, self.scale, self.bounds.feature_z)
+
+    def scores(self, basis: Basis, size: int) -> Array:
+        """White scores (n × J) on a shared basis."""
+        parts = [basis.white_scores(part, size) for part in self.features()]
+        return np.concatenate(parts) if parts else np.zeros((0, size))
 
     def conf(self) -> Array | None:
         """Confounds scaled to [−1, 1] by their public bounds; missing values become the middle."""
