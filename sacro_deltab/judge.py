@@ -117,7 +117,7 @@ def judge_output(
     _check_parts(facts, document)
     marked = None if pattern is None else frozenset(pattern)
     is_table = any(part.kind == CELL_KIND for part in facts.parts)
-    primary = _suppressed_by(ask(facts))
+    primary = _suppressed_by(ask(_without_choice(facts)))
     chosen = _choose(facts, table, primary, marked) if is_table else frozenset()
     audit: TableAudit | None = None
     if table is not None:
@@ -152,6 +152,15 @@ def judge_output(
         audit,
         digest,
     )
+
+
+def _without_choice(facts: Facts) -> Facts:
+    """Facts before anybody chose complementary cells: recorded facts already hold the session's choice."""
+    parts = tuple(
+        replace(part, facts={name: fact for name, fact in part.facts.items() if name != "cell.complementary"})
+        for part in facts.parts
+    )
+    return Facts(facts.output_name, facts.output_type, facts.facts, parts)
 
 
 def _suppressed_by(decision: Decision) -> frozenset[str]:

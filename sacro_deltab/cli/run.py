@@ -97,7 +97,7 @@ def run(
     )  # fmt: skip
     outcome = run_plan(plan, _progress)
     _print(outcome, account(outcome), as_json)
-    raise typer.Exit(outcome.report.exit_code)
+    raise typer.Exit(outcome.exit_code)
 
 
 def demo(

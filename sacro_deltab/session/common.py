@@ -89,6 +89,7 @@ def build_facts(
     measured = {key: Fact(key, value, Provider.COMPUTED) for key, value in computed.items()}
     by_default = {
         "cohort.unit": Fact("cohort.unit", "person", Provider.DECLARED),
+        "output.declared": Fact("output.declared", False, Provider.DECLARED),
         "training.iterative": Fact("training.iterative", False, Provider.DECLARED),
     }
     merged = {**by_default, **said, **measured, **session.budget.facts(receipt), **facts}

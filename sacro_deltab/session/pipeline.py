@@ -66,6 +66,13 @@ class Outcome:
     report: Any
     impossible: tuple[str, ...]
 
+    @property
+    def exit_code(self) -> int:
+        """That of `check`; 1 where nothing at all may leave: an empty folder is no success."""
+        if all(entry.kept_inside for entry in self.session.entries):
+            return 1
+        return int(self.report.exit_code)
+
 
 def run(plan: Plan, say: Say) -> Outcome:
     """Do the whole job. On any error nothing is left at `plan.out`.
@@ -314,9 +321,21 @@ def account(outcome: Outcome) -> list[str]:
     lines += ["", f"Privacy budget {session.budget.url}: ε {totals['epsilon_sum']:g} of {most} spent"]
     if not session.budget.pinned:
         lines.append("  The TRE has not pinned this ledger: nothing counts as formal, and a person reviews everything.")
+    lines += _missing(session)
     if outcome.impossible:
         lines += ["", "Not done:", *(f"  {text}" for text in outcome.impossible)]
     return lines
+
+
+def _missing(session: DeltabSession) -> list[str]:
+    """Facts that somebody still has to supply, by who may say them."""
+    ways = {"declared": "--declare FILE", "attested": "--attest FILE or a site profile", "ledger": "the ledger"}
+    wanted: dict[str, list[str]] = {}
+    for entry in session.entries:
+        for name in entry.decision["missing"]:
+            wanted.setdefault(session.ruleset.facts[name].by, []).append(name)
+    lines = [f"  {who} ({ways[who]}): {', '.join(dict.fromkeys(names))}" for who, names in wanted.items() if who in ways]
+    return ["", "Facts that nobody supplied, and that a rule needs:", *lines] if lines else []
 
 
 __all__ = ["Outcome", "Plan", "SacroDeltabError", "account", "fit_deltas", "quiet_acro", "read", "run", "run_cohort"]
