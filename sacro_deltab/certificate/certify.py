@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ from .verify_files import subjects_of
 from .viewer import read_results
 
 if TYPE_CHECKING:
+    from ..privacy.ledger import Ledger
     from ..trust import Trust
 
 EXIT = {"pass": 0, "fail": 1, "review": 3}
@@ -112,8 +113,8 @@ def _sign_new(folder: Path, key: SigningKey, node: str, request: Request, moment
     certificate_id = str(session["predicate"]["certificate_id"])
     findings, notes = _departures(inventory, session)
     report = request.check(folder)
-    ledger, caps = read_ledger(request, node)
     evidence = _evidence(inventory)
+    ledger, caps = read_ledger(request, node, evidence)
     context = Context(
         policy=request.policy,
         stage="certified",
@@ -189,8 +190,10 @@ def _alone(trust: Trust) -> Trust:
     )
 
 
-def read_ledger(request: Request, node: str) -> tuple[dict[str, Any] | None, list[str]]:
-    """The ledger's id, head and totals as read now, and why `formal` and `pass` may not be signed."""
+def read_ledger(
+    request: Request, node: str, evidence: Mapping[str, Any] | None
+) -> tuple[dict[str, Any] | None, list[str]]:
+    """The ledger's id, heads and totals as read now, and why `formal` and `pass` may not be signed."""
     if request.ledger is None:
         return None, ["no ledger was given"]
     from ..privacy.ledger import open_ledger
@@ -198,21 +201,43 @@ def read_ledger(request: Request, node: str) -> tuple[dict[str, Any] | None, lis
     try:
         ledger = open_ledger(request.ledger, create=False, read_only=True)
         report = ledger.verify()
-        head = ledger.head
+        pinned = request.trust.pins_ledger(ledger.id, ledger.head_key, node)
+        found = {
+            "id": ledger.id,
+            "head_key": ledger.head_key,
+            "head": report.head,
+            "head_before": _head_before(ledger, evidence),
+            "entries": report.entries,
+            "pinned": pinned and report.ok,
+            "after": _ledger_totals(ledger, evidence),
+        }
     except SacroDeltabError as error:
         return None, [f"the ledger cannot be used: {error.what}"]
-    pinned = request.trust.pins_ledger(ledger.id, ledger.head_key, node)
     caps = [] if pinned else ["the ledger is not pinned in the trust file"]
     if not report.ok:
         caps.append("the ledger does not verify")
-    return {
-        "id": ledger.id,
-        "head_key": ledger.head_key,
-        "head": head,
-        "entries": report.entries,
-        "pinned": pinned and report.ok,
-        "read": True,
-    }, caps
+    return found, caps
+
+
+def _own_entries(evidence: Mapping[str, Any] | None) -> set[int]:
+    """Ledger entries that the session says its noisy outputs were paid with."""
+    outputs = (evidence or {}).get("outputs")
+    blocks = [o.get("privacy") for o in outputs if isinstance(o, Mapping)] if isinstance(outputs, list) else []
+    ledgers = [b.get("ledger") for b in blocks if isinstance(b, Mapping)]
+    return {b["entry"] for b in ledgers if isinstance(b, Mapping) and type(b.get("entry")) is int}
+
+
+def _head_before(ledger: Ledger, evidence: Mapping[str, Any] | None) -> str | None:
+    own = _own_entries(evidence)
+    first = next((e for e in ledger.history() if e.seq == min(own)), None) if own else None
+    return None if first is None else first.prev
+
+
+def _ledger_totals(ledger: Ledger, evidence: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    session = (evidence or {}).get("session")
+    if not isinstance(session, Mapping) or not isinstance(session.get("cohort"), str):
+        return None
+    return asdict(ledger.totals(session["cohort"], unit=str(session.get("unit", "person"))))
 
 
 def _session_statement(inventory: Inventory) -> dict[str, Any]:

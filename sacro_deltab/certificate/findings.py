@@ -233,14 +233,13 @@ def _rule_results(
 
 
 def _fact_names(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Names by who said them. Recomputed counts only when nothing of that name was merely recorded."""
+    """Names by who said them; `recorded` are those of `measured` that were not measured again."""
     by: dict[str, set[str]] = {}
     for name, provider in pairs:
         by.setdefault(provider, set()).add(name)
     recorded = by.get("recorded", set())
     return {
         "measured": sorted(by.get("computed", set()) | recorded),
-        "recomputed": sorted(by.get("computed", set()) - recorded),
         "recorded": sorted(recorded),
         "declared": sorted(by.get("declared", set())),
         "attested": sorted(by.get("attested", set())),

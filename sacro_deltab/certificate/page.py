@@ -91,7 +91,9 @@ def _masking(p: Mapping[str, Any]) -> Iterable[str]:
     if block is None:
         yield _p("No table with counts leaves, so nothing was masked.")
         return
-    yield _p(f"Can a marked cell be worked out? {block['result'].capitalize()} ({_names(block['tables'])}).")
+    yield _p(
+        f"Can a marked cell be worked out? Attacked {block['attacked']}: {block['result']} ({_names(block['tables'])})."
+    )
     yield _p(f"Considered: {'; '.join(block['considered'])}.")
     yield _p(f"Not considered: {'; '.join(block['not_considered'])}.")
 
@@ -103,11 +105,9 @@ def _explanation(p: Mapping[str, Any], inner: Mapping[str, Any] | None) -> Itera
         yield _row(output, asked.get(output["name"]))
     yield "</table>"
     yield from _privacy(p["privacy"])
-    if p["rounding"]["bound_years"] is not None:
-        yield _p(
-            f"Rounding moves a predicted age by at most {p['rounding']['bound_years']:g} years "
-            f"({p['rounding']['bound_how']})."
-        )
+    if bounds := p["rounding"]["bounds_years"]:
+        figures = ", ".join(f"{form} {years:g}" for form, years in bounds.items())
+        yield _p(f"Most years that rounding moves a predicted age: {figures} ({p['rounding']['bound_how']}).")
     yield _p(f"Recorded by the session, not recomputed: {_names(p['recorded_not_recomputed'])}.", small=True)
     for who in ("declared", "attested"):
         if said := p["people"][who]["facts"]:

@@ -10,13 +10,17 @@ if TYPE_CHECKING:
     from ..rules import RuleSet
 
 
+RECOVERY_FACTS = frozenset({"table.recoverable_cells", "package.recoverable_cells"})
+
+
 @dataclass(frozen=True)
 class Policy:
     """What of the rule set a statement needs.
 
     raw_rules: rules whose result answers a query on the raw data (largest share, extreme values, age range, attack
     success); stated inside only. cell_rules: rules that mark cells; outside they are named all together or not at all,
-    so that nobody reads off which of two marked cells was small.
+    so that nobody reads off which of two marked cells was small. recovery_rules: rules that test whether a suppressed
+    cell can be worked out.
     """
 
     id: str
@@ -27,6 +31,7 @@ class Policy:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     raw_rules: frozenset[str] = frozenset()
     cell_rules: frozenset[str] = frozenset()
+    recovery_rules: frozenset[str] = frozenset()
 
     def to_json(self) -> dict[str, Any]:
         """The `policy` block of a predicate, without waivers."""
@@ -54,6 +59,9 @@ def policy_of(ruleset: RuleSet) -> Policy:
         parameters={**ruleset.parameters, "suppression_mark": ruleset.mark},
         raw_rules=frozenset(rule.id for rule in ruleset.rules if messages.is_raw(ruleset, rule)),
         cell_rules=frozenset(rule.id for rule in ruleset.rules if messages.is_cell_rule(rule)),
+        recovery_rules=frozenset(
+            rule.id for rule in ruleset.rules if {c.fact for c in rule.conditions} & RECOVERY_FACTS
+        ),
     )
 
 

@@ -44,8 +44,8 @@ def privacy_block(
 ) -> dict[str, Any]:
     """What is stated about noise.
 
-    label: the weakest label of the noised outputs, "none" where nothing was noised. guarantee: ε and δ, only for
-    `formal` with nothing outside the budget. Two outputs of one noisy release share one entry of `releases`.
+    label: the weakest of the noised outputs, "none" where nothing was noised. end_to_end: whether ε and δ hold for
+    the package, which needs `formal` and nothing outside the budget. Outputs of one noisy release share one entry.
     """
     releases: list[dict[str, Any]] = []
     for output in outputs:
@@ -64,7 +64,7 @@ def privacy_block(
         "releases": releases,
         "outside_budget": outside,
         "end_to_end": label == "formal" and not outside,
-        "ledger": _ledger(ledger, evidence),
+        "ledger": _ledger(ledger, evidence, releases),
     }
 
 
@@ -98,30 +98,49 @@ def _release(statement: Mapping[str, Any], capped: bool) -> dict[str, Any]:
     return entry
 
 
-def _ledger(ledger: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _ledger(
+    ledger: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None, releases: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
     """Id, head and totals before and after, from the ledger itself if it was read, else as the session recorded."""
-    source = ledger if ledger is not None else _find_ledger((evidence or {}).get("privacy"))
+    source = ledger if ledger is not None else _recorded((evidence or {}).get("privacy"))
     if source is None:
         return None
+    after = _totals(source.get("after"))
     return {
         "id": source.get("id"),
         "head_key": source.get("head_key"),
+        "head_before": source.get("head_before"),
         "head": source.get("head"),
         "entries": source.get("entries"),
         "pinned": bool(source.get("pinned", False)),
-        "read": bool(source.get("read", ledger is not None)),
-        "before": _totals(source.get("before")),
-        "after": _totals(source.get("after")),
+        "read": ledger is not None,
+        "before": None if after is None else _before(after, releases),
+        "after": after,
     }
 
 
-def _find_ledger(privacy: object) -> Mapping[str, Any] | None:
-    if not isinstance(privacy, Mapping):
-        return None
-    inner = privacy.get("ledger")
-    if isinstance(inner, Mapping):
-        return {"before": privacy.get("before"), "after": privacy.get("after"), "read": False, **inner}
+def _recorded(privacy: object) -> Mapping[str, Any] | None:
+    if isinstance(privacy, Mapping) and isinstance(privacy.get("ledger"), Mapping):
+        return {**privacy["ledger"], "after": privacy}
     return None
+
+
+def _before(after: Mapping[str, Any], releases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Plain sums without the spends of this release; exact compositions have no such difference and are left out."""
+    spends = {(r["ledger"] or {}).get("entry"): r for r in releases if r["ledger"]}
+    epsilon, delta_dp = spent(spends.values())
+    return {
+        "epsilon_sum": _less(after.get("epsilon_sum"), epsilon),
+        "delta_sum": _less(after.get("delta_sum"), delta_dp),
+        "releases": _less(after.get("releases"), len(spends)),
+    }
+
+
+def _less(total: Any, part: float) -> Any:
+    if not isinstance(total, (int, float)):
+        return None
+    rest = total - part
+    return rest if abs(rest) > 1e-12 else type(total)(0)
 
 
 def _totals(value: object) -> dict[str, Any] | None:

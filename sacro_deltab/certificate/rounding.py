@@ -48,22 +48,22 @@ def _half_unit(value: float, rule: Mapping[str, Any]) -> float:
 
 
 def rounding_block(inventory: Inventory, outputs: Sequence[PreparedOutput], policy: Policy) -> dict[str, Any]:
-    """Rounding rules in force for each output, and the bound in years (None where no weights leave)."""
+    """Rounding rules in force for each output, and a bound in years for each form in which weights leave."""
     rules = {o.name: rounding_rules(o) for o in outputs if rounding_rules(o)}
     clip = policy.parameters.get("feature_z")
     figures = policy.parameters.get("coefficient_figures", _DEFAULT_FIGURES)
     fallback = {"significant_figures": figures if isinstance(figures, int) else _DEFAULT_FIGURES}
-    bound: float | None = None
+    bound: dict[str, float] = {}
     if isinstance(clip, (int, float)) and not isinstance(clip, bool):
         documents = [d for o in outputs if not o.kept_inside for d in _documents(inventory, o)]
-        bound = bound_years(documents, float(clip), rules, fallback)
+        bound = bounds_years(documents, float(clip), rules, fallback)
     return {
         "rules": {name: list(entries) for name, entries in sorted(rules.items())},
-        "bound_years": bound,
+        "bounds_years": bound,
         "bound_how": (
             "largest change of a predicted age that rounding the released weights can cause for any standardised "
             f"features within ±{clip}; from the released numbers and public bounds only"
-            if bound is not None
+            if bound
             else None
         ),
     }
@@ -95,24 +95,24 @@ def _documents(inventory: Inventory, output: PreparedOutput) -> Iterable[tuple[s
             yield output.name, value
 
 
-def bound_years(
+def bounds_years(
     documents: Sequence[tuple[str, Mapping[str, Any]]],
     clip: float,
     rules: Mapping[str, Rules],
     fallback: Mapping[str, Any],
-) -> float | None:
-    """The bound, rounded up to 3 significant figures; None where no weights are among `documents`."""
+) -> dict[str, float]:
+    """Form of weights → bound, rounded up to 3 significant figures; empty where no weights are among `documents`."""
     by_type = {str(d.get("type")): (_numbers(d), rules.get(name) or [fallback]) for name, d in documents}
-    error = _components_error(by_type) if {"beta1", "pca_components"} <= set(by_type) else _folded_error(by_type)
-    if error is None:
-        return None
-    total = clip * sum(error) + _intercept_error(by_type) + _scaling_error(by_type, clip)
-    return _up(total)
+    shared = _intercept_error(by_type)
+    bounds: dict[str, float] = {}
+    if "folded_weights" in by_type:
+        bounds["folded_weights"] = _up(clip * sum(_folded_error(by_type)) + shared + _scaling_error(by_type, clip))
+    if {"beta1", "pca_components"} <= set(by_type):
+        bounds["components"] = _up(clip * sum(_components_error(by_type)) + shared)
+    return bounds
 
 
-def _folded_error(by_type: Mapping[str, tuple[Table, Rules]]) -> list[float] | None:
-    if "folded_weights" not in by_type:
-        return None
+def _folded_error(by_type: Mapping[str, tuple[Table, Rules]]) -> list[float]:
     table, rule = by_type["folded_weights"]
     return [half_unit(v, rule) for v in _last(table)]
 

@@ -267,7 +267,7 @@ def _predicate(
         "folder_findings": folder_findings,
         "privacy": privacy,
         "attack_reports": _attack_reports(inventory),
-        "recoverability": recoverability_block(outputs, report, evidence),
+        "recoverability": recoverability_block(outputs, report, evidence, context.policy),
         "rounding": rounding_block(inventory, outputs, context.policy),
         "recorded_not_recomputed": sorted({n for o in outputs for n in o.facts["recorded"]}),
         "not_checked": _not_checked(report, evidence, context),
