@@ -62,6 +62,9 @@ def register(app: typer.Typer) -> None:
             str, typer.Option("--objective", help="cells | people: what to withhold least of.")
         ] = "cells",
         as_json: Annotated[bool, typer.Option("--json", help="JSON is always what is printed.")] = True,  # noqa: ARG001
+        list_sets: Annotated[
+            bool, typer.Option("--list-sets", help="List every smallest set (up to 40 candidates; may take a minute).")
+        ] = False,
     ) -> None:
         from ..tables.answers import protect_answer
 
@@ -69,7 +72,7 @@ def register(app: typer.Typer) -> None:
             raise InputError(f"--policy {policy!r} is unknown", next_step="use exact, policy or interval")
         if objective not in ("cells", "people"):
             raise InputError(f"--objective {objective!r} is unknown", next_step="use cells or people")
-        report, safe = protect_answer(_read(file), policy=policy, objective=objective, path=file)
+        report, safe = protect_answer(_read(file), policy=policy, objective=objective, path=file, list_sets=list_sets)
         _emit(report)
         raise typer.Exit(0 if safe else 1)
 

@@ -9,17 +9,18 @@ nodes, never in time: the same input gives the same pattern everywhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .circuits import Circuits
+from .circuits import Circuits, Derivation
+from .hitting import Pool
 from .intervals import merge_atoms
 from .judge import SetAudit, audit_pattern
-from .solver import INF, Model, Solution
+from .separation import Separator
 from .table import Cell, Problem
 
 REQUIREMENTS = ("exact", "policy", "interval")
@@ -27,11 +28,20 @@ REQUIREMENTS = ("exact", "policy", "interval")
 
 @dataclass(frozen=True)
 class Limits:
-    """How much work: rounds of the hitting set, branch-and-bound nodes per master, cuts per round."""
+    """How much work, in counts and never in time.
 
+    linear_rounds, rounds: rounds of the linear and of the whole-number master; nodes: branch and bound per master;
+    separation_size: classes × rows up to which derivations are also sought by linear programming; small_program:
+    candidates × cuts up to which branch and bound is always tried; beyond, it is
+    tried when the linear optimum splits at most `split_columns` of them.
+    """
+
+    linear_rounds: int = 60
     rounds: int = 400
     nodes: int = 20_000
-    audit_rounds: int = 200
+    separation_size: int = 60_000
+    small_program: int = 25_000
+    split_columns: int = 40
 
 
 @dataclass(frozen=True)
@@ -88,18 +98,8 @@ class _Group:
     candidate: bool
 
 
-@dataclass
-class _State:
-    cuts: list[frozenset[int]] = field(default_factory=list)
-    known: set[frozenset[int]] = field(default_factory=set)
-
-    def add(self, cut: frozenset[int]) -> bool:
-        """Keep a cut unless one inside it is known."""
-        if cut in self.known:
-            return False
-        self.known.add(cut)
-        self.cuts.append(cut)
-        return True
+class _Impossible(Exception):
+    """What must be published reveals a small group by itself."""
 
 
 def _signature(cell: Cell) -> tuple[object, ...]:
@@ -107,21 +107,33 @@ def _signature(cell: Cell) -> tuple[object, ...]:
 
 
 class _Engine:
+    """One problem, one requirement: patterns in, cuts out. Candidates are groups of like cells, by position."""
+
     def __init__(
         self, problem: Problem, requirement: str, objective: str, limits: Limits, base: frozenset[str]
     ) -> None:
         self.problem, self.requirement, self.objective, self.limits = problem, requirement, objective, limits
         self.fixed = base
-        self.ids = list(problem.cells)
         label, k = merge_atoms(len(problem.atoms), list(dict.fromkeys(c.atoms for c in problem.cells.values())))
         weight = [0] * k
         for atom, c in enumerate(label):
             weight[c] += problem.atoms[atom].n
         self.rows = [tuple(sorted({label[a] for a in c.atoms})) for c in problem.cells.values()]
         self.circuits = Circuits(self.rows, weight)
-        self._groups()
+        self._group_cells()
+        self.below = 0 if requirement == "exact" else problem.policy.min_n
+        # Exact disclosure by algebra alone only follows from exact N; rounded N are left to the judge's intervals.
+        primary = set(problem.primary)
+        ids = list(problem.cells)
+        exact_n = all(c.n_rounding == "exact" for c in problem.cells.values())
+        watched = [self.rows[i] for i, name in enumerate(ids) if name in base and name in primary] if exact_n else []
+        self.watched = list(dict.fromkeys(watched))
+        self.unions: dict[tuple[int, ...], None] = {}
+        self.separator: Separator | None = None
+        if k * len(self.groups) <= limits.separation_size:
+            self.separator = Separator(self.circuits, [g.rows[0] for g in self.groups])
 
-    def _groups(self) -> None:
+    def _group_cells(self) -> None:
         p = self.problem
         blocked = p.must_publish | p.structural_zero
         grouped: dict[tuple[object, ...], _Group] = {}
@@ -136,95 +148,38 @@ class _Engine:
             if cell.id in blocked or cell.n == 0:
                 group.candidate = False
         self.groups = sorted(grouped.values(), key=lambda g: min(g.cells))
-        self.group_of = {i: g for g, group in enumerate(self.groups) for i in group.rows}
+        self.row_group = {i: g for g, group in enumerate(self.groups) for i in group.rows}
         self.candidates = [g for g, group in enumerate(self.groups) if group.candidate]
-
-    def cost(self) -> NDArray[np.float64]:
-        """Primary objective per candidate."""
-        if self.objective == "people":
-            return np.asarray([float(self.groups[g].people) for g in self.candidates])
-        return np.asarray([float(len(self.groups[g].cells)) for g in self.candidates])
+        self.column = {g: j for j, g in enumerate(self.candidates)}
+        self.people = np.asarray([float(self.groups[g].people) for g in self.candidates])
+        self.count = np.asarray([float(len(self.groups[g].cells)) for g in self.candidates])
 
     def pattern(self, chosen: frozenset[int]) -> frozenset[str]:
-        return self.fixed.union(*(self.groups[g].cells for g in chosen)) if chosen else self.fixed
+        """Ids withheld when the candidates `chosen` are."""
+        return self.fixed.union(*(self.groups[self.candidates[j]].cells for j in chosen)) if chosen else self.fixed
 
-    def published(self, chosen: frozenset[int], order: Sequence[int]) -> list[int]:
-        return [i for g in order if g not in chosen for i in self.groups[g].rows[:1]]
+    def derivations(self, share: NDArray[np.float64], below: float, per_block: int = 64) -> list[Derivation]:
+        """Small groups derivable from the cells with a share under `below`, low shares preferred."""
+        value = np.zeros(len(self.groups))
+        value[self.candidates] = share
+        open_groups = [g for g in range(len(self.groups)) if value[g] < below]
+        size = [len(self.rows[self.groups[g].rows[0]]) for g in open_groups]
+        order = sorted(range(len(open_groups)), key=lambda i: (value[open_groups[i]], size[i], open_groups[i]))
+        published = [self.groups[open_groups[i]].rows[0] for i in order]
+        return self.circuits.small_unions(published, self.below, self.watched, per_block)
 
-    def derivations(self, chosen: frozenset[int]) -> list[frozenset[int]]:
-        """New cuts that the set `chosen` does not hit."""
-        order = sorted(
-            range(len(self.groups)), key=lambda g: (self.groups[g].candidate, len(self.rows[self.groups[g].rows[0]]), g)
-        )
-        published = self.published(chosen, order)
-        p = self.problem
-        exact_n = p.attacker.n_published == "exact"
-        extra = [self.rows[i] for i, name in enumerate(self.ids) if name in self.fixed and name in set(p.primary)]
-        below = p.policy.min_n if self.requirement != "exact" else 0
-        if not exact_n:
-            extra = []
-        found = self.circuits.small_unions(published, below, dict.fromkeys(extra))
-        return [frozenset(self.group_of[i] for i in d.rows) & frozenset(self.candidates) for d in found]
+    def cut(self, derivation: Derivation) -> tuple[int, ...]:
+        """Candidates of which one must go. Raises `_Impossible` if there is none."""
+        cut = tuple(sorted(self.column[g] for g in {self.row_group[i] for i in derivation.rows} if g in self.column))
+        if not cut:
+            raise _Impossible
+        return cut
 
-    def audit_cut(self, chosen: frozenset[int]) -> tuple[SetAudit, frozenset[int] | None]:
-        """The judge's word on a pattern without small derivations; if it is not safe, a cut (publishing more never
-        makes a pattern safer, so some published candidate must go)."""
-        judged = audit_pattern(self.problem, self.pattern(chosen))
-        ok = {
-            "exact": judged.safe_exact,
-            "policy": judged.safe_policy,
-            "interval": judged.safe_interval,
-        }[self.requirement]
-        if ok:
-            return judged, None
-        return judged, frozenset(self.candidates) - chosen
-
-
-def _master(
-    engine: _Engine,
-    cuts: Sequence[frozenset[int]],
-    cost: NDArray[np.float64],
-    fixed: list[tuple[NDArray[np.float64], float]],
-) -> Solution:
-    column = {g: j for j, g in enumerate(engine.candidates)}
-    k = len(engine.candidates)
-    if not cuts or not k:  # nothing to hit
-        return Solution("optimal" if not cuts else "infeasible", np.zeros(k), 0.0, 0.0, np.zeros(0))
-    model = Model([0.0] * k, [1.0] * k, [True] * k, max_nodes=engine.limits.nodes)
-    rows = [([column[g] for g in sorted(cut)], [1.0] * len(cut), 1.0, INF) for cut in cuts]
-    rows += [(list(range(k)), weights.tolist(), -INF, bound) for weights, bound in fixed]
-    model.add_rows(rows)
-    return model.minimise(cost)
-
-
-def _greedy(engine: _Engine, cuts: Sequence[frozenset[int]]) -> frozenset[int]:
-    """A cheap hitting set: most cuts hit per cost, fewest people, then order."""
-    left = [set(c) for c in cuts]
-    cost = dict(zip(engine.candidates, engine.cost().tolist(), strict=True))
-    chosen: set[int] = set()
-    while left:
-        count: dict[int, int] = {}
-        for cut in left:
-            for g in cut:
-                count[g] = count.get(g, 0) + 1
-        best = min(count, key=lambda g: (max(cost[g], 1e-9) / count[g], engine.groups[g].people, g))
-        chosen.add(best)
-        left = [cut for cut in left if best not in cut]
-    for g in sorted(chosen, key=lambda g: (-cost[g], -engine.groups[g].people, g)):
-        if all((chosen - {g}) & cut for cut in cuts):
-            chosen.discard(g)
-    return frozenset(chosen)
-
-
-def _tighten(engine: _Engine, state: _State, chosen: frozenset[int]) -> bool | None:
-    """Add the cuts that `chosen` misses. True: some were added; False: none; None: nothing can hit one of them."""
-    new = engine.derivations(chosen)
-    if any(not cut for cut in new):
-        return None
-    added = 0
-    for cut in sorted(new, key=lambda c: (len(c), sorted(c))):
-        added += state.add(cut)
-    return added > 0
+    def ok(self, judged: SetAudit) -> bool:
+        """Whether the judge accepts, for the requirement."""
+        if self.requirement == "exact":
+            return judged.safe_exact
+        return judged.safe_policy if self.requirement == "policy" else judged.safe_interval
 
 
 def protect(
@@ -253,79 +208,171 @@ def protect(
     must = sorted(set(problem.primary) & problem.must_publish)
     base = (frozenset(problem.primary) - problem.must_publish) | problem.pattern(suppressed or ())
     engine = _Engine(problem, policy, objective, limits, base)
+    search = _Search(engine)
     if must:
-        return _everything(engine, 0, f"{len(must)} cells that must be published are too small")
-    return _search(engine)
+        return search.everything(f"{len(must)} cells that must be published are too small")
+    try:
+        return search.run()
+    except _Impossible:
+        return search.everything("what must be published reveals a small group")
 
 
-def _everything(engine: _Engine, rounds: int, why: str) -> Protection:
-    chosen = frozenset(engine.candidates)
-    pattern = engine.pattern(chosen)
-    judged = audit_pattern(engine.problem, pattern)
-    return Protection(
-        pattern,
-        pattern - engine.fixed,
-        False,
-        None,
-        engine.requirement,
-        engine.objective,
-        False,
-        judged,
-        rounds,
-        (why,),
-    )
+class _Search:
+    """Linear rounds, then whole-number rounds per stage of the objective, then the judge."""
 
+    def __init__(self, engine: _Engine) -> None:
+        self.e = engine
+        cells = engine.objective == "cells"
+        self.pool = Pool(len(engine.candidates), engine.count if cells else engine.people, engine.people)
+        self.rounds = 0
+        rank = np.arange(1.0, len(engine.candidates) + 1)
+        self.stages = [engine.count, engine.people, rank] if cells else [engine.people, rank]
 
-def _search(engine: _Engine) -> Protection:
-    state, limits = _State(), engine.limits
-    rounds = 0
-    stages = [engine.cost()]
-    if engine.objective == "cells":
-        stages.append(np.asarray([float(engine.groups[g].people) for g in engine.candidates]))
-    stages.append(np.arange(1.0, len(engine.candidates) + 1))
-    fixed: list[tuple[NDArray[np.float64], float]] = []
-    best: tuple[frozenset[int], SetAudit] | None = None
-    bound: int | None = None
-    proved = True
-    impossible = "what must be published reveals a small group"
-    for stage, cost in enumerate(stages):
-        while rounds < limits.rounds:
-            rounds += 1
-            if stage == 0 and best is None:
-                chosen = _greedy(engine, state.cuts)
-                outcome = _tighten(engine, state, chosen)
-                if outcome is None:
-                    return _everything(engine, rounds, impossible)
-                if outcome:
-                    continue
-            found = _master(engine, state.cuts, cost, fixed)
-            if found.status == "infeasible" or len(found.x) != len(engine.candidates):
-                return _everything(engine, rounds, impossible)
-            chosen = frozenset(g for g, x in zip(engine.candidates, found.x, strict=True) if x > 0.5)
-            if found.status == "limit":
-                proved = False
-            outcome = _tighten(engine, state, chosen)
-            if outcome is None:
-                return _everything(engine, rounds, impossible)
-            if outcome:
-                continue
-            judged, cut = engine.audit_cut(chosen)
-            if cut is not None:
-                if not cut:
-                    return _everything(engine, rounds, "withholding everything is still not enough")
-                state.add(cut)
-                continue
-            best = (chosen, judged)
+    def everything(self, why: str) -> Protection:
+        """All that may be withheld, said not to be enough."""
+        e = self.e
+        pattern = e.pattern(frozenset(range(len(e.candidates))))
+        judged = audit_pattern(e.problem, pattern)
+        return Protection(
+            pattern, pattern - e.fixed, False, None, e.requirement, e.objective, False, judged, self.rounds, (why,)
+        )
+
+    def add(self, found: Sequence[Derivation]) -> bool:
+        """Turn derivations into cuts; whether any is new."""
+        new = False
+        for derivation in found:
+            if derivation.people and self.e.below and len(self.e.unions) < 2000:
+                self.e.unions.setdefault(derivation.classes)
+            new = self.pool.add(self.e.cut(derivation)) or new
+        return new
+
+    def linear(self) -> NDArray[np.float64]:
+        """Cuts at fractional points; returns the last of them."""
+        share = np.zeros(self.pool.k)
+        for _ in range(self.e.limits.linear_rounds):
+            self.rounds += 1
+            share = self.pool.relaxed()
+            new = self.add(self._violated(share, self.e.derivations(share, 0.5)))
+            if not new:
+                new = self.add(self._violated(share, self.e.derivations(share, 0.2)))
+            if not new and self.e.separator is not None:
+                new = self._separate(share)
+            if not new:
+                break
+        return share
+
+    def _violated(self, share: NDArray[np.float64], found: Sequence[Derivation]) -> list[Derivation]:
+        return [d for d in found if share[list(self.e.cut(d))].sum() < 1 - 1e-6]
+
+    def _separate(self, share: NDArray[np.float64]) -> bool:
+        e = self.e
+        assert e.separator is not None
+        value = np.zeros(len(e.groups))
+        value[e.candidates] = share
+        targets = list(dict.fromkeys([*e.watched, *e.unions]))
+        return self.add(self._violated(share, e.separator.derivations(value, targets)))
+
+    def settle(self, chosen: frozenset[int]) -> bool:
+        """Whether a whole pattern leaves no small group derivable; else its derivations are added."""
+        share = np.zeros(self.pool.k)
+        share[list(chosen)] = 1.0
+        return not self.add(self.e.derivations(share, 0.5))
+
+    def heuristic(self, share: NDArray[np.float64], start: frozenset[int] = frozenset()) -> frozenset[int] | None:
+        """A feasible pattern by greedy choice (around `start`), cuts added on the way."""
+        chosen = start
+        for _ in range(self.e.limits.rounds):
+            self.rounds += 1
+            chosen = self.pool.greedy(share, start=chosen if start else frozenset())
+            if self.settle(chosen):
+                return chosen
+        return None
+
+    def run(self) -> Protection:
+        """See `protect`."""
+        for _ in range(self.e.limits.rounds):
+            found = self.optimum()
+            if found is None:
+                return self.everything("no pattern was found within the limits")
+            chosen, bound, proved = found
+            pattern = self.e.pattern(chosen)
+            judged = audit_pattern(self.e.problem, pattern)
+            if self.e.ok(judged):
+                e = self.e
+                return Protection(
+                    pattern, pattern - e.fixed, proved, bound, e.requirement, e.objective, True, judged, self.rounds
+                )
+            # Publishing more never makes a pattern safer: one of the cells published here must go.
+            rest = [j for j in range(self.pool.k) if j not in chosen]
+            if not rest:
+                return self.everything("withholding everything is still not enough")
+            self.pool.add(rest)
+        return self.everything("no pattern was found within the limits")
+
+    def optimum(self) -> tuple[frozenset[int], int | None, bool] | None:
+        """Best pattern by algebra: chosen, proved bound of the first objective, whether every stage is proved."""
+        share = self.linear()
+        bound = int(np.ceil(self.pool.relaxed_bound() - 1e-6))
+        best = self.heuristic(share)
+        if best is None:
+            return None
+        limits: list[tuple[NDArray[np.float64], float]] = []
+        proved = False
+        for stage, cost in enumerate(self.stages):
+            best, done, low = self._stage(cost, limits, best, share, bound if stage == 0 else None)
             if stage == 0:
-                bound = int(np.ceil(found.bound - 1e-6))
-            fixed.append((cost, float(np.rint(found.value)) + 0.5))
-            break
-        else:
-            proved = False
-            break
-    if best is None:
-        return _everything(engine, rounds, "no pattern was found within the limits")
-    pattern = engine.pattern(best[0])
-    return Protection(
-        pattern, pattern - engine.fixed, proved, bound, engine.requirement, engine.objective, True, best[1], rounds
-    )
+                bound, proved = max(bound, low), done
+            if not done:
+                break
+            limits.append((cost, self._value(cost, best) + 0.25))
+        return best, bound, proved
+
+    def _worth_it(
+        self, cost: NDArray[np.float64], limits: list[tuple[NDArray[np.float64], float]], value: float
+    ) -> bool:
+        """Whether branch and bound is likely to end soon: a small program, or a linear bound close to the best."""
+        size = self.pool.k * len(self.pool.cuts)
+        if size <= self.e.limits.small_program:
+            return True
+        linear = self.pool.master(cost, limits, 0)
+        split = int(((linear.x > 0.01) & (linear.x < 0.99)).sum())
+        return value - linear.value < 1 or split <= self.e.limits.split_columns
+
+    @staticmethod
+    def _value(cost: NDArray[np.float64], chosen: frozenset[int]) -> float:
+        return float(np.rint(cost[sorted(chosen)].sum()))
+
+    def _stage(
+        self,
+        cost: NDArray[np.float64],
+        limits: list[tuple[NDArray[np.float64], float]],
+        best: frozenset[int],
+        share: NDArray[np.float64],
+        known: int | None,
+    ) -> tuple[frozenset[int], bool, int]:
+        """Ask for something better than the best until there is nothing: (best, proved, bound)."""
+        bound = known or 0
+        for _ in range(self.e.limits.rounds):
+            value = self._value(cost, best)
+            if value <= bound:
+                return best, True, bound
+            self.rounds += 1
+            if not self._worth_it(cost, limits, value):
+                return best, False, bound
+            found = self.pool.master(cost, [*limits, (cost, value - 0.75)], self.e.limits.nodes)
+            if found.status == "infeasible":
+                return best, True, int(value)
+            if found.status != "optimal":
+                return best, False, bound
+            if known is not None:
+                bound = max(bound, int(np.ceil(found.bound - 1e-6)))
+            chosen = frozenset(int(j) for j in np.flatnonzero(found.x > 0.5))
+            if self.settle(chosen):
+                return chosen, True, int(np.rint(found.value))
+            repaired = self.heuristic(share, chosen)
+            if repaired is not None and self._fits(repaired, limits) and self._value(cost, repaired) < value:
+                best = repaired
+        return best, False, bound
+
+    def _fits(self, chosen: frozenset[int], limits: list[tuple[NDArray[np.float64], float]]) -> bool:
+        return all(self._value(cost, chosen) <= bound for cost, bound in limits)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .flows import Bounds, Network, two_families
 from .released import Count
 from .solver import INF, Model, SolverError
 
@@ -71,7 +72,7 @@ class CountSystem:
         self.lo = [0] * self.k
         self.hi: list[int | None] = [None] * self.k
         self._propagate()
-        self._components()
+        self._components(targets)
 
     def _propagate(self, rounds: int = 50) -> None:
         hi = self.hi
@@ -126,7 +127,7 @@ class CountSystem:
                 open_above = [u for u in open_above if hi[u] is None]
         return touched
 
-    def _components(self) -> None:
+    def _components(self, targets: Sequence[Sequence[int]]) -> None:
         """Rows over variables that are not fixed, and the components they form."""
         free = [self.hi[v] is None or self.lo[v] < self.hi[v] for v in range(self.k)]  # type: ignore[operator]
         parent = list(range(self.k))
@@ -162,25 +163,94 @@ class CountSystem:
         self.component_rows: dict[int, list[Row]] = {c: [] for c in self.members}
         for row in rows.values():
             self.component_rows[self.component[row.variables[0]]].append(row)
-        self._solvers: dict[int, _Component] = {}
+        self._solvers: dict[int, _Component | _FlowComponent] = {}
+        self._targets: dict[int, dict[tuple[int, ...], None]] = {}
+        for group in targets:
+            for c, members in self._parts(group).items():
+                self._targets.setdefault(c, {}).setdefault(members)
+
+    def _parts(self, group: Sequence[int]) -> dict[int, tuple[int, ...]]:
+        """The free classes of a group, by component."""
+        parts: dict[int, list[int]] = {}
+        for v in _classes(group, self.label):
+            if self.free[v]:
+                parts.setdefault(self.component[v], []).append(v)
+        return {c: tuple(members) for c, members in parts.items()}
+
+    def _solver(self, c: int) -> _Component | _FlowComponent:
+        solver = self._solvers.get(c)
+        if solver is None:
+            solver = _flow_component(self, c) if self.integer else None
+            solver = self._solvers[c] = solver or _Component(self, c)
+        return solver
 
     def interval(self, group: Sequence[int]) -> Interval:
         """Exact least and largest N of a group of atoms (`None`: no largest)."""
         variables = _classes(group, self.label)
         low = sum(self.lo[v] for v in variables if not self.free[v])
         high: int | None = low
-        parts: dict[int, list[int]] = {}
-        for v in variables:
-            if self.free[v]:
-                parts.setdefault(self.component[v], []).append(v)
-        for c, members in parts.items():
-            solver = self._solvers.get(c)
-            if solver is None:
-                solver = self._solvers[c] = _Component(self, c)
-            a, b = solver.interval(tuple(members))
+        for c, members in self._parts(group).items():
+            a, b = self._solver(c).interval(members)
             low += a
             high = None if high is None or b is None else high + b
         return low, high
+
+    def fixed(self, group: Sequence[int]) -> bool:
+        """Whether the N of a group is exactly known."""
+        return all(self._solver(c).fixed(members) for c, members in self._parts(group).items())
+
+
+class _FlowComponent:
+    """One connected component that is a network (`flows.py`)."""
+
+    def __init__(self, network: Network, arcs: dict[tuple[int, ...], int], rest: _Component) -> None:
+        self.network, self.arcs, self.rest = network, arcs, rest
+        self._flags: dict[int, bool] | None = None
+
+    def interval(self, group: tuple[int, ...]) -> Interval:
+        """By two maximum flows; groups that are no arc go to the whole-number program."""
+        arc = self.arcs.get(group)
+        return self.rest.interval(group) if arc is None else self.network.interval(arc)
+
+    def fixed(self, group: tuple[int, ...]) -> bool:
+        """By bridges where the group is an arc."""
+        arc = self.arcs.get(group)
+        if arc is None:
+            return self.rest.fixed(group)
+        if self._flags is None:
+            known = sorted(set(self.arcs.values()))
+            self._flags = dict(zip(known, self.network.flags(known), strict=True))
+        return self._flags[arc]
+
+
+def _flow_component(system: CountSystem, name: int) -> _FlowComponent | None:
+    """The component as a network, if its rows split into two nested families and its numbers are not too large."""
+    rest = _Component(system, name)
+    rows = [row for row in rest.rows if len(row.variables) > 1]
+    groups = {row.variables for row in rows}
+    wanted = [g for g in system._targets.get(name, {}) if len(g) > 1 and g not in groups]
+    families: list[int] | None = None
+    for targets in [wanted, []] if wanted else [[]]:
+        masks = [sum(1 << rest.position[v] for v in g) for g in [*(r.variables for r in rows), *targets]]
+        families = two_families(masks)
+        if families is not None:
+            break
+    if families is None:
+        return None
+    named = [(row.variables, Bounds(max(row.lo, 0), row.hi)) for row in rows]
+    named += [(g, Bounds(0, None)) for g in targets]
+    network = Network(
+        [Bounds(system.lo[v], system.hi[v]) for v in rest.variables],
+        [([rest.position[v] for v in g], bounds) for g, bounds in named],
+        families,
+    )
+    if not network.fits:
+        return None
+    if not network.feasible():
+        raise Contradiction("no table fits what is published", next_step="check the table's totals")
+    arcs: dict[tuple[int, ...], int] = {(v,): network.variable_arc[i] for i, v in enumerate(rest.variables)}
+    arcs.update({g: network.row_arc[i] for i, (g, _) in enumerate(named)})
+    return _FlowComponent(network, arcs, rest)
 
 
 class _Component:
@@ -220,6 +290,11 @@ class _Component:
             v = self.variables[0]
             return s.lo[v], s.hi[v]
         return self._extreme(group, +1), -self._extreme(group, -1)
+
+    def fixed(self, group: tuple[int, ...]) -> bool:
+        """Whether least and largest are the same."""
+        low, high = self.interval(group)
+        return low == high
 
     def _extreme(self, group: tuple[int, ...], sign: int) -> int:
         cost = np.zeros(len(self.variables))

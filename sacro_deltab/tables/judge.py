@@ -87,12 +87,14 @@ def _protected_enough(low: float | None, high: float | None, width: float) -> bo
     return low is None or high is None or high - low >= width
 
 
-def audit_pattern(problem: Problem, suppressed: frozenset[str], name: str = "pattern") -> SetAudit:
-    """Attack one pattern."""
+def audit_pattern(
+    problem: Problem, suppressed: frozenset[str], name: str = "pattern", *, means: bool = True
+) -> SetAudit:
+    """Attack one pattern (`means=False`: leave the intervals of means out)."""
     suppressed = problem.pattern(suppressed)
     seen = release(problem, suppressed)
     n_intervals = count_intervals(seen)
-    means = mean_intervals(seen) if problem.kind == "means" else {}
+    mean = mean_intervals(seen) if means and problem.kind == "means" else {}
     disclosed = tuple(sorted(c for c, (lo, hi) in n_intervals.items() if lo == hi))
     span = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms])
     union = span.smallest()
@@ -104,13 +106,13 @@ def audit_pattern(problem: Problem, suppressed: frozenset[str], name: str = "pat
         c
         for c in sorted(primary & suppressed)
         if not _protected_enough(*n_intervals[c], policy.interval_n)
-        or (c in means and not _protected_enough(*means[c], policy.interval_years))
+        or (c in mean and not _protected_enough(*mean[c], policy.interval_years))
     )
     return SetAudit(
         name,
         suppressed,
         n_intervals,
-        means,
+        mean,
         disclosed,
         union,
         () if union is None else problem.names(union.atoms),
@@ -146,6 +148,18 @@ def mean_intervals(seen: Released) -> dict[str, MeanInterval]:
             known[atoms] = system.interval(atoms)
         out[name] = known[atoms]
     return out
+
+
+def group_intervals(
+    problem: Problem, suppressed: frozenset[str], group: tuple[int, ...]
+) -> tuple[Interval, MeanInterval | None]:
+    """What a reader learns of any group of atoms: N, and its mean where means are published."""
+    seen = release(problem, problem.pattern(suppressed))
+    n = CountSystem(seen.n_atoms, seen.counts, [group], seen.integer).interval(group)
+    if problem.kind != "means":
+        return n, None
+    system = MeanSystem(seen.n_atoms, seen.counts, seen.means, [group], seen.value_bounds, seen.integer)
+    return n, system.interval(group)
 
 
 def audit(problem: Problem) -> AuditReport:

@@ -39,8 +39,10 @@ class Model:
 
     Parameters
     ----------
-    rows
-        (columns, coefficients, lo, hi) per row.
+    max_nodes
+        Branch-and-bound nodes, after which the status is "limit".
+    gap
+        Stop when the best point is this close to the bound (0.999 proves an optimum of whole numbers).
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Model:
         integer: Sequence[bool] | NDArray[np.bool_] | None = None,
         *,
         max_nodes: int = 200_000,
+        gap: float = 1e-9,
     ) -> None:
         import highspy
 
@@ -60,7 +63,7 @@ class Model:
             ("threads", 1),
             ("random_seed", 0),
             ("mip_rel_gap", 0.0),
-            ("mip_abs_gap", 1e-9),
+            ("mip_abs_gap", gap),
             ("mip_max_nodes", max_nodes),
             ("mip_feasibility_tolerance", 1e-9),
         ):
@@ -121,6 +124,12 @@ class Model:
         self.h.run()
         status = self.h.getModelStatus()
         kinds = self._hs.HighsModelStatus
+        if status == kinds.kInfeasible and not self.integer:
+            # Presolve calls some unbounded problems with free variables infeasible; without it they are told apart.
+            self.h.setOptionValue("presolve", "off")
+            self.h.run()
+            status = self.h.getModelStatus()
+            self.h.setOptionValue("presolve", "choose")
         empty = np.zeros(0)
         if status == kinds.kInfeasible:
             return Solution("infeasible", empty, INF, INF, empty)
