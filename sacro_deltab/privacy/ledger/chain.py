@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from ...errors import LedgerError
 from ..spend import BudgetLimits
@@ -50,12 +50,22 @@ class Account:
         )
 
 
+# Built once: SQLAlchemy takes longer to build such a statement than SQLite to run it.
+_NEW_ENTRY = insert(schema.entries)
+_NEW_SUMS = update(schema.partitions).where(schema.partitions.c.partition == bindparam("name"))
+_NEW_SUMS = _NEW_SUMS.values(tally=bindparam("tally"))
+
 Accounts = dict[str, Account]
 
 
 def state_digest(texts: Mapping[str, str]) -> str:
     """Digest of all partitions' stored texts."""
-    return sha256_text(canonical(sorted(texts.items())))
+    return sums_digest({name: sha256_text(text) for name, text in texts.items()})
+
+
+def sums_digest(digests: Mapping[str, str]) -> str:
+    """The same from each text's SHA-256, for who keeps those. Names hold no blanks, so the lines cannot be confused."""
+    return sha256_text("\n".join(f"{name} {digest}" for name, digest in sorted(digests.items())))
 
 
 def shared_total(accounts: Mapping[str, Account], partition: str) -> Tally:
@@ -143,7 +153,8 @@ class Writer:
         self.where = where
         self._key = key
         self.head = read_head(connection, identity, where)
-        self.accounts, self._texts = read_accounts(connection, self.head, where)
+        self.accounts, texts = read_accounts(connection, self.head, where)
+        self._digests = {name: sha256_text(text) for name, text in texts.items()}
 
     def append(
         self,
@@ -171,7 +182,7 @@ class Writer:
                 ref=ref,
                 token=token or uuid.uuid4().hex,
                 body=body_text(body),
-                state=state_digest(self._texts),
+                state=sums_digest(self._digests),
                 prev=self.head.digest,
             ),
         )
@@ -181,13 +192,12 @@ class Writer:
 
     def _store(self, name: str, account: Account) -> None:
         text = account.text()
-        known = name in self._texts
-        table = schema.partitions
+        known = name in self._digests
         if known:
-            self.connection.execute(update(table).where(table.c.partition == name).values(tally=text))
+            self.connection.execute(_NEW_SUMS, {"name": name, "tally": text})
         else:
-            self.connection.execute(insert(table).values(partition=name, tally=text))
-        self._texts[name] = text
+            self.connection.execute(insert(schema.partitions), {"partition": name, "tally": text})
+        self._digests[name] = sha256_text(text)
         self.accounts[name] = account
 
     def by_token(self, token: str) -> Entry | None:
@@ -205,7 +215,7 @@ def sealed(key: LedgerKey, entry: Entry) -> Entry:
 def insert_entry(connection: Connection, entry: Entry) -> None:
     """Store a sealed entry."""
     values = {k: v for k, v in vars(entry).items() if k != "ledger"}
-    connection.execute(insert(schema.entries).values(**values))
+    connection.execute(_NEW_ENTRY, values)
 
 
 def _now_after(head: Entry, where: str) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import Connection, select
+
+from . import schema
 from .canonical import cohort_of
 from .chain import count_entries, read_accounts, read_head, shared_total
 from .export import summary
@@ -21,6 +26,7 @@ def show_json(ledger: Ledger) -> dict[str, Any]:
         head = read_head(connection, ledger.identity, ledger.where)
         accounts, _ = read_accounts(connection, head, ledger.where)
         entries = count_entries(connection)
+        exact = {name: _exact(connection, name) for name in accounts}
     lines = []
     for name, account in sorted(accounts.items()):
         at_delta = None if account.limits is None else account.limits.delta_per_release
@@ -30,8 +36,8 @@ def show_json(ledger: Ledger) -> dict[str, Any]:
             {
                 "partition": name,
                 "cohort": cohort_of(name),
-                "own": asdict(account.own.totals(at_delta)),
-                "counted": asdict(counted.totals(at_delta)),
+                "own": asdict(account.own.totals(at_delta, exact[name].get(account.own.mu_squared))),
+                "counted": asdict(counted.totals(at_delta, exact[name].get(counted.mu_squared))),
                 "shares_people_with": list(account.links),
                 "limits": None if account.limits is None else asdict(account.limits),
                 "remaining": None if left is None else {"epsilon": left[0], "delta_dp": left[1]},
@@ -48,6 +54,17 @@ def show_json(ledger: Ledger) -> dict[str, Any]:
         "partitions": lines,
         "orphans": [entry.seq for entry in ledger.orphans()],
     }
+
+
+def _exact(connection: Connection, name: str) -> dict[Decimal, float]:
+    """Exact ε of the partition's last spend, by the sum of μ² that it is of (at the limits that are shown)."""
+    table = schema.entries
+    query = select(table.c.body).where(table.c.partition == name, table.c.kind == "spend")
+    text = connection.execute(query.order_by(table.c.seq.desc()).limit(1)).scalar()
+    body = {} if text is None else json.loads(text)
+    if body.get("epsilon_exact_after") is None:
+        return {}
+    return {Decimal(body["after"]["mu_squared"]): body["epsilon_exact_after"]}
 
 
 def history_line(entry: Entry, *, orphan: bool) -> str:

@@ -120,7 +120,12 @@ def _decide(
     after = before.plus(request)
     entry = writer.append(
         "spend",
-        {**body, "before": before.to_json(), "after": after.to_json()},
+        {
+            **body,
+            "before": before.to_json(),
+            "after": after.to_json(),
+            "epsilon_exact_after": after.totals(limits.delta_per_release).epsilon_exact,
+        },
         who=who,
         partition=name,
         token=token,

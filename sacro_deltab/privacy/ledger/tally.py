@@ -60,14 +60,22 @@ class Tally:
             tuple(sorted({*self.relations, *other.relations})),
         )
 
-    def totals(self, at_delta: float | None) -> Totals:
-        """As the rest of the package sees it; the exact ε is stated at `at_delta`."""
+    def totals(self, at_delta: float | None, known_exact: float | None = None) -> Totals:
+        """As the rest of the package sees it; the exact ε is stated at `at_delta`.
+
+        `known_exact` is what a spend entry says it is for these sums, so that showing a ledger loads no scipy.
+        """
         mu = math.sqrt(self.mu_squared)
-        exact: float | None = None
-        if self.gaussian and not self.other and len(self.relations) == 1 and at_delta and 0 < at_delta < 1:
-            exact = gaussian_epsilon(mu, at_delta)
-        elif not self.gaussian and not self.other:
-            exact = 0.0
+        if not self.gaussian and not self.other:
+            exact: float | None = 0.0
+        elif self.other or len(self.relations) != 1 or not at_delta or not 0 < at_delta < 1:
+            exact = None
+        elif known_exact is not None:
+            exact = known_exact
+        else:
+            from ..mechanisms import epsilon_of_mu
+
+            exact = epsilon_of_mu(mu, at_delta)
         return Totals(
             float(self.epsilon),
             float(self.delta),
@@ -111,29 +119,6 @@ def total(tallies: Iterable[Tally]) -> Tally:
     return summed
 
 
-def gaussian_epsilon(mu: float, delta_dp: float) -> float:
-    """Smallest ε at `delta_dp` of Gaussian releases whose squared parameters sum to `mu`² (Balle and Wang 2018)."""
-    low, high = 0.0, 1.0
-    if gaussian_delta(mu, 0.0) <= delta_dp:
-        return 0.0
-    while gaussian_delta(mu, high) > delta_dp:
-        low, high = high, 2 * high
-    for _ in range(200):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if gaussian_delta(mu, middle) > delta_dp else (low, middle)
-    return high
-
-
-def gaussian_delta(mu: float, epsilon: float) -> float:
-    """δ of one Gaussian release of parameter `mu` at `epsilon`: Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ)."""
-    first = math.erfc((epsilon / mu - mu / 2) / math.sqrt(2)) / 2
-    tail = math.erfc((epsilon / mu + mu / 2) / math.sqrt(2)) / 2
-    second = math.exp(epsilon + math.log(tail)) if tail > 0 else 0.0
-    return max(0.0, first - second)
-
-
 def checked_request(request: SpendRequest) -> SpendRequest:
     """Refuse a price that is no price, or that is below what the mechanism costs.
 
@@ -159,12 +144,19 @@ def checked_request(request: SpendRequest) -> SpendRequest:
             raise InputError(f"{what} must be one of {', '.join(allowed)}")
     if request.n_public is not None:
         number(request.n_public, "n_public", above=0)
-    if mu is not None and gaussian_delta(mu, epsilon) > delta_dp * (1 + 1e-6):
+    if mu is not None and not covers(mu, epsilon, delta_dp):
         raise PrivacyError(
             "ε and δ are smaller than what a Gaussian release of this μ costs",
             next_step="Ask `privacy.gaussian_epsilon` for the ε of this noise, or add more noise.",
         )
     return replace(request, epsilon=epsilon, delta_dp=delta_dp, mu=mu, sigma=sigma)
+
+
+def covers(mu: float, epsilon: float, delta_dp: float) -> bool:
+    """True when (ε, δ) is at least what a Gaussian release of parameter `mu` costs (relative tolerance 1e-6 in δ)."""
+    from ..mechanisms import delta_of_mu
+
+    return delta_of_mu(mu, epsilon) <= delta_dp * (1 + 1e-6)
 
 
 def checked_limits(limits: BudgetLimits) -> BudgetLimits:
