@@ -100,7 +100,8 @@ class _Reading:
             return 0
         at = table.find(self.roles.age_column)
         if at is None:
-            rest = [j for j in range(len(table.columns)) if j != self.id_at(table)]
+            person = self.id_at(table)
+            rest = [j for j in range(len(table.columns)) if j != person]
             if len(rest) == 1:
                 return rest[0]
             raise table.error(
@@ -147,9 +148,9 @@ class _Reading:
         taken = {roles.age_column.lower(), *(n.lower() for n in roles.ignore_columns)}
         for other in (roles.confound_columns if role == "features" else None, roles.group_columns):
             taken |= {n.lower() for n in other or ()}
-        words, out = [], []
+        words, out, person = [], [], self.id_at(table)
         for j, column in enumerate(table.columns):
-            if j == self.id_at(table) or column.name.lower() in taken:
+            if j == person or column.name.lower() in taken:
                 continue
             if column.values is None and not column.mostly_numbers and shared:
                 words.append(column.name)  # sex, site, ... of a combined table
@@ -166,10 +167,11 @@ class _Reading:
         if roles.group_columns is not None:
             at = [table.need(name, "groups") for name in roles.group_columns]
         else:
+            person = self.id_at(table)
             skip = {n.lower() for n in (roles.age_column, *roles.ignore_columns)}
             at = [
                 j for j, c in enumerate(table.columns)
-                if j != self.id_at(table) and c.name.lower() not in skip
+                if j != person and c.name.lower() not in skip
                 and (c.values is None or (table.names is not None and self._separate_groups(table)))
             ]  # fmt: skip
         cells = dict(zip(at, table.texts(at), strict=True))

@@ -7,7 +7,6 @@ of numbers never exists as a million strings. No cell ever appears in a message:
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -24,7 +23,7 @@ Array = npt.NDArray[np.float64]
 Header = Literal["auto", "yes", "no"]
 Decimal = Literal["auto", ".", ","]
 
-_BATCH = 512
+_BATCH = 64
 _MAGIC = {
     b"\x1f\x8b": "gzip-compressed",
     b"PK\x03\x04": "a zip or Excel file",
@@ -34,6 +33,7 @@ _MAGIC = {
     b"\x93NUMPY": "a numpy file",
     b"\x89HDF": "an HDF5 file",
 }
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?\Z")
 _SPACED_NUMBERS = re.compile(r"[\d.,eE+-]+(?:\s+[\d.,eE+-]+)+\Z")
 
@@ -90,15 +90,20 @@ def _decode(path: Path) -> str:
 
 def _separator(text: str, path: Path) -> str:
     """Tab, semicolon or comma where the first lines have one outside quotes, else runs of whitespace."""
-    sample = "\n".join(line for line in islice(io.StringIO(text), 5) if not line.startswith("# "))
-    bare = re.sub(r'"[^"]*"', "", sample)
-    if path.suffix.lower() in (".tsv", ".tab") or "\t" in bare.strip("\n"):
+    if path.suffix.lower() in (".tsv", ".tab"):
         return "\t"
-    if ";" in bare:
-        return ";"
-    if "," in bare:
-        return ","
+    lines = [line for line in islice(_lines(text), 5) if line.strip() and not line.startswith("# ")]
+    for sample in ("".join(lines[:1]), "".join(lines)):  # the first line decides, the next ones only if it cannot
+        bare = re.sub(r'"[^"]*"', "", sample)
+        for mark in "\t;,":
+            if mark in bare:
+                return mark
     return " "
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Lines with their ends, one at a time; only LF, CR and CRLF end a line."""
+    return (match.group() for match in _LINE.finditer(text))
 
 
 class _Reader:
@@ -125,16 +130,18 @@ class _Reader:
 
     def _raw(self) -> Iterator[tuple[int, list[str]]]:
         if self.separator == " ":
-            for number, line in enumerate(io.StringIO(self.text, newline=None), start=1):
+            for number, line in enumerate(_lines(self.text), start=1):
                 yield number, [c.strip('"') for c in line.split()]
             return
-        reader = csv.reader(io.StringIO(self.text, newline=""), delimiter=self.separator, strict=True)
+        reader = csv.reader(_lines(self.text), delimiter=self.separator, strict=True)
         start = 1
         try:
             for cells in reader:
                 yield start, cells
                 start = reader.line_num + 1
-        except csv.Error:
+        except csv.Error as error:
+            if "larger than field limit" in str(error):
+                raise self._error("A value is thousands of characters long.", start, "Repair the line.") from None
             raise self._error(
                 "A quotation mark is never closed, or stands inside a value.", start, "Repair the quoting of this line."
             ) from None
@@ -269,16 +276,17 @@ class _Reader:
 
     def _ragged(self, line: int, got: int, width: int, names: tuple[str, ...] | None) -> InputError:
         hint = "Check for a missing or doubled separator."
-        if names is not None and got == width + 1:
+        if names is not None and got == width + 1 and width > 1:
             hint = "A table of R with row names has one name too few: write it with col.names=NA or without row names."
         return self._error(f"The line has {got} values, the first line {width}.", line, hint)
 
     def _convert(self, column: Sequence[str]) -> tuple[Array, int | None, int]:
         """Numbers of one column's cells, the index of the first cell that is none, and how many are none."""
         try:
-            if self.decimal != "," and not any("_" in c for c in column):
+            joined = "\n".join(column)
+            if self.decimal != "," and "_" not in joined:
                 values = np.fromiter(map(float, column), dtype=np.float64, count=len(column))
-                self.points = self.points or any("." in c for c in column)
+                self.points = self.points or "." in joined
                 return values, None, 0
         except ValueError:
             pass

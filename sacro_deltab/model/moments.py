@@ -32,7 +32,7 @@ SCHEMA_ID = "sacro_deltab/moments/1"
 _MEMBERS = ("header.npy", "matrix.npy", "x_centre.npy", "x_scale.npy", "conf_centre.npy", "conf_scale.npy")
 _HEADER_LIMIT = 16 * 2**20  # bytes: names of a few hundred thousand features
 _NPY = 128  # bytes before the numbers in an .npy member
-_BLOCK = 192  # rows copied at once: the centred copy of a few hundred features stays in the CPU's cache
+_BLOCK = 768  # rows copied at once: the centred copy of a few hundred features stays near the CPU
 
 
 @dataclass

@@ -185,6 +185,8 @@ BAD: dict[str, tuple[str | bytes, str, str]] = {  # name: (text, what the messag
     "underscore.csv": ("age,f\n61.5,1_000\n62.5,2.5\n63.5,2.5\n", "not all numbers", "line 2"),
     "id_missing.csv": ("participant_id,age,f\nP1,61.5,1\n,62.5,2\n", "no identifier", "line 3"),
     "pandas_numbers.csv": (",0,1,2\n0,61.5,1,2\n1,62.5,2,2\n", "row numbers", "line 1"),
+    "long_value.csv": ("age,f\n61.5," + "9" * 200_000 + "\n", "thousands of characters", "line 2"),
+    "tab_in_cell.csv": ("age,f\n61.5,1\n62.5,a\tb\n63.5,2\n", "not all numbers", "line 3"),
     "half_header.csv": ("61.5,1.5,x,2\n61.5,1,2,3\n62.5,2,2,2\n", "mostly numbers", "line 1"),
 }
 
