@@ -8,21 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-DECLARE = {
-    "schema": "sacro_deltab/declare/1",
-    "role": "researcher",
-    "by": "A simulated researcher",
-    "simulated": True,
-    "facts": {"output.declared": True, "dp.trust_model": "central_at_node"},
-}
-ATTEST = {
-    "schema": "sacro_deltab/declare/1",
-    "role": "tre_staff",
-    "by": "Simulated TRE staff",
-    "simulated": True,
-    "facts": {"egress.route": "tre_airlock", "dp.noise_inside_tre": True},
-}
+from session_helpers import new_session, write_profile
 
 
 @pytest.fixture
@@ -35,32 +21,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def profile(place: Path) -> Path:
     """A site profile that pins the ledger of this directory."""
-    from sacro_deltab.privacy.ledger import open_ledger
-
-    pin = open_ledger("budget.db").pin()
-    path = place / "profile.yaml"
-    path.write_text(
-        "profile: {id: test-site, title: Test site, ruleset: deltab-disclosure, decided_by: null}\n"
-        "attest: {egress.route: tre_airlock, dp.noise_inside_tre: true}\n"
-        f'ledgers:\n  - {{id: "{pin.id}", head_key: "{pin.head_key}"}}\n',
-        encoding="utf-8",
-    )
-    return path
+    return write_profile(place)
 
 
 @pytest.fixture
 def make_session(profile: Path) -> Iterator[Callable[..., Any]]:
     """Sessions around a fresh ACRO."""
-    from sacro_deltab.acro_session import DeltabSession
-    from sacro_deltab.session.pipeline import quiet_acro
-
-    def make(**kwargs: Any) -> Any:
-        kwargs.setdefault("cohort", "test-cohort")
-        kwargs.setdefault("people", [f"P{i:04d}" for i in range(400)])
-        acro = kwargs.pop("acro", None) or quiet_acro()
-        return DeltabSession(acro, declare=DECLARE, attest=ATTEST, profile=profile, **kwargs)
-
-    yield make
+    yield lambda **kwargs: new_session(profile.parent, **kwargs)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from session_helpers import new_session, write_profile
 
 from sacro_deltab.errors import InputError, RefusedError
 from sacro_deltab.outputs import document_errors
@@ -54,18 +55,20 @@ def sites(sizes: dict[str, int]) -> pd.Series:
     return pd.Series(labels, name="site")
 
 
-@pytest.fixture
-def finished(make_session: Any, deltas: Any, place: Path) -> tuple[Any, Path]:
-    session = make_session()
+SITES = {"A": 90, "B": 80, "C": 60, "D": 40, "E": 50, "F": 40, "G": 28, "H": 12}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
+    place = tmp_path_factory.mktemp("finished")
+    write_profile(place)
+    session = new_session(place)
+    values = np.random.default_rng(3).normal(0.7, 4.0, 400)
     session.release_n()
-    session.release_sd(deltas)
-    session.release_group_means(
-        deltas,
-        sites({"A": 90, "B": 80, "C": 60, "D": 40, "E": 50, "F": 40, "G": 28, "H": 12}),
-        title="Mean delta by site",
-    )
-    session.release_group_means(deltas, pd.Series(["x"] * 390 + ["y"] * 10, name="diagnosis"))
-    session.release_quantiles(deltas, (0, 50, 100))
+    session.release_sd(values)
+    session.release_group_means(values, sites(SITES), title="Mean delta by site")
+    session.release_group_means(values, pd.Series(["x"] * 390 + ["y"] * 10, name="diagnosis"))
+    session.release_quantiles(values, (0, 50, 100))
     return session, session.finalise(place / "outputs")
 
 
@@ -151,15 +154,14 @@ def test_every_file_is_listed_once_or_is_structure(finished: tuple[Any, Path]) -
         assert path.name == "results.json" or not {"version", "results"} <= set(data)
 
 
-def test_check_comes_to_the_same_verdicts(finished: tuple[Any, Path], profile: Path) -> None:
+def test_check_comes_to_the_same_verdicts(finished: tuple[Any, Path]) -> None:
     from sacro_deltab.screening import check_paths
 
     session, folder = finished
-    report = check_paths([folder], profile=profile, ledger="budget.db")
+    report = check_paths([folder], profile=folder.parent / "profile.yaml", ledger=folder.parent / "budget.db")
     found = {o.file: o.verdict for o in report.outputs}
-    assert {f: found[f] for e in session.entries for f in e.files} == {
-        f: e.status for e in session.entries for f in e.files
-    }
+    said = {name: entry.status for entry in session.entries for name in entry.files}
+    assert {name: found[name] for name in said} == said
 
 
 def test_a_failed_finalise_leaves_nothing_and_can_be_repeated(
@@ -216,7 +218,7 @@ def test_acro_tables_stay_beside_ours_untouched(make_session: Any, deltas: Any, 
 def test_acro_s_own_table_counts_as_published(make_session: Any, deltas: Any, place: Path) -> None:
     """ACRO's threshold is 10: its table of two sites gives a group of 12 away that ours had withheld."""
     session = make_session()
-    site = sites({"A": 90, "B": 80, "C": 60, "D": 40, "E": 50, "F": 40, "G": 28, "H": 12})
+    site = sites(SITES)
     session.release_group_means(deltas, site)
     session.acro.crosstab(site, pd.Series(["all"] * 400, name="everybody"))
     session.release_counts(pd.Series(["all"] * 400, name="everybody"))

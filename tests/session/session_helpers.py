@@ -1,0 +1,49 @@
+"""Sessions on simulated people with everything declared, attested and pinned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+DECLARE = {
+    "schema": "sacro_deltab/declare/1",
+    "role": "researcher",
+    "by": "A simulated researcher",
+    "simulated": True,
+    "facts": {"output.declared": True, "dp.trust_model": "central_at_node"},
+}
+ATTEST = {
+    "schema": "sacro_deltab/declare/1",
+    "role": "tre_staff",
+    "by": "Simulated TRE staff",
+    "simulated": True,
+    "facts": {"egress.route": "tre_airlock", "dp.noise_inside_tre": True},
+}
+
+
+def write_profile(folder: Path) -> Path:
+    """A profile that pins the ledger in `folder` and attests what TRE staff would."""
+    from sacro_deltab.privacy.ledger import open_ledger
+
+    pin = open_ledger(folder / "budget.db").pin()
+    path = folder / "profile.yaml"
+    path.write_text(
+        "profile: {id: test-site, title: Test site, ruleset: deltab-disclosure, decided_by: null}\n"
+        "attest: {egress.route: tre_airlock, dp.noise_inside_tre: true}\n"
+        f'ledgers:\n  - {{id: "{pin.id}", head_key: "{pin.head_key}"}}\n',
+        encoding="utf-8",
+    )
+    return path
+
+
+def new_session(folder: Path, **kwargs: Any) -> Any:
+    """A session on 400 people with everything declared, attested and pinned, in `folder`."""
+    from sacro_deltab.acro_session import DeltabSession
+    from sacro_deltab.session.pipeline import quiet_acro
+
+    kwargs.setdefault("cohort", "test-cohort")
+    kwargs.setdefault("people", [f"P{i:04d}" for i in range(400)])
+    kwargs.setdefault("ledger", folder / "budget.db")
+    kwargs.setdefault("journal", folder / ".sacro_deltab")
+    acro = kwargs.pop("acro", None) or quiet_acro()
+    return DeltabSession(acro, declare=DECLARE, attest=ATTEST, profile=folder / "profile.yaml", **kwargs)
