@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import threadpoolctl
 
 from sacro_deltab.model import MODELS, BrainAgeDelta, ModelInputError
 from sacro_deltab.simulate import smith_cohort
@@ -187,3 +188,12 @@ def test_identities_a_checker_uses_to_see_missing_noise() -> None:
     x, age = people()
     model = BrainAgeDelta(4).fit(x, age)
     assert model.b2_[0] == pytest.approx(-(1 - float(model.b1_ @ model.gamma_[0])), abs=1e-12)
+
+
+def test_fit_does_not_depend_on_the_number_of_threads() -> None:
+    data = smith_cohort(300, 400, seed=8)
+    results = []
+    for threads in (1, 2):
+        with threadpoolctl.threadpool_limits(threads, user_api="blas"):
+            results.append(BrainAgeDelta(10).fit(data.X, data.age).b1_.tobytes())
+    assert results[0] == results[1]
