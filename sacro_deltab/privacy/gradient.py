@@ -105,6 +105,8 @@ def plan_schedule(
     last: float = 0.6,
 ) -> Schedule:
     """Schedule from public quantities (`age_sd`, `residual_sd` in t units). Constants measured in simulation."""
+    if not (rounds >= 1 and clip > 0 and 0 < decay <= 1 and 0 < last <= 2 and 0 < first <= 2):
+        raise PrivacyError("the gradient schedule is out of range", next_step="leave the options out")
     scalars = {"t": 0.02, "q": 0.03, "tq": 0.01, "qq": 0.01, "d": 0.02, "dt": 0.05, "dq": 0.03, "u": 0.04}
     if count:
         scalars["n"] = 0.01
@@ -127,7 +129,7 @@ def descend(job: Job, schedule: Schedule, scores: Array, components: Array, scor
     radii = schedule.scalar_radii(conf.shape[1])
 
     def scalar(name: str, rows: Array) -> Array:
-        return purse.sum(name, rows.reshape(t.size, -1), radii[name], schedule.scalars[name])
+        return purse.sum(name, rows if rows.ndim == 2 else rows[:, None], radii[name], schedule.scalars[name])
 
     n = float(t.size) if job.exact_n else max(1.0, float(scalar("n", np.ones(t.size))[0]))
     q = 2 * t * t - 1

@@ -9,11 +9,13 @@ bounds come from the data. Everything here is labelled `heuristic`, and every pa
 
 from __future__ import annotations
 
+import io
 import math
-import multiprocessing
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -118,43 +120,38 @@ def documents_recipe(
     return HeuristicModel(noised, dict.fromkeys(parameters, float(sigma)), tuple(statements))
 
 
-def diffprivlib_components(z: Array, n_components: int, epsilon: float, time_limit: float) -> Array:
-    """Components by diffprivlib's `models.PCA` with `data_norm` from the data, in a process that can be stopped.
+_DIFFPRIVLIB = """
+import io, sys, warnings
+import numpy as np
+warnings.simplefilter("ignore")
+import diffprivlib.models
+z = np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False)
+norm, bounds = float(np.sqrt((z * z).sum(axis=1)).max()), (z.min(axis=0), z.max(axis=0))
+n, epsilon = int(sys.argv[1]), float(sys.argv[2])
+model = diffprivlib.models.PCA(n_components=n, epsilon=epsilon, data_norm=norm, bounds=bounds)
+out = io.BytesIO()
+np.save(out, model.fit(z).components_)
+sys.stdout.buffer.write(out.getvalue())
+"""
 
-    Its sampler takes from ten seconds to forever; there is no way to make it honest from outside.
+
+def diffprivlib_components(z: Array, n_components: int, epsilon: float, time_limit: float) -> Array:
+    """Components by diffprivlib's `models.PCA` with bounds and `data_norm` from the data, as the documents use it.
+
+    Its sampler takes from ten seconds to forever, so it runs in a process that can be stopped.
     """
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    worker = context.Process(target=_diffprivlib_worker, args=(sender, z, n_components, epsilon), daemon=True)
-    worker.start()
-    sender.close()
+    data = io.BytesIO()
+    np.save(data, z)
+    command = [sys.executable, "-c", _DIFFPRIVLIB, str(n_components), repr(float(epsilon))]
     try:
-        found = receiver.recv() if receiver.poll(time_limit) else None
-    except EOFError:
-        found = None
-    finally:
-        if worker.is_alive():
-            worker.terminate()
-        worker.join()
-    if found is None:
+        done = subprocess.run(command, input=data.getvalue(), capture_output=True, timeout=time_limit, check=True)
+        found = np.load(io.BytesIO(done.stdout), allow_pickle=False)
+    except (subprocess.SubprocessError, ValueError, EOFError) as error:
         raise PrivacyError(
             "diffprivlib's PCA did not finish; the ε asked for it is spent",
             next_step="use a shared basis, fewer features, or exact components",
-        )
-    return cast(Array, np.asarray(found, dtype=np.float64))
-
-
-def _diffprivlib_worker(sender: Any, z: Array, n_components: int, epsilon: float) -> None:
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import diffprivlib.models
-
-        norm = float(np.sqrt((z * z).sum(axis=1)).max())
-        bounds = (z.min(axis=0), z.max(axis=0))
-        model = diffprivlib.models.PCA(n_components=n_components, epsilon=epsilon, data_norm=norm, bounds=bounds)
-        sender.send(fix_signs(np.asarray(model.fit(z).components_)))
+        ) from error
+    return fix_signs(np.asarray(found, dtype=np.float64))
 
 
 def _standardised(X: ArrayLike, age: ArrayLike, names: Sequence[str]) -> tuple[Array, Array, Array, Array]:

@@ -98,7 +98,8 @@ def label_of(
     if bounds.provenance == "unregistered":
         return "heuristic", "the bounds are nobody's public record: their digest was not registered before the data"
     if bounds.provenance == "basis":
-        if basis_bounds is not None and bounds.digest == basis_bounds.digest:
+        own = () if basis_bounds is None else (basis_bounds, replace(basis_bounds, confound_bounds=None))
+        if bounds.digest in {other.digest for other in own}:
             return "formal", "every bound comes from the shared basis file"
         return "heuristic", "the bounds are said to come from the basis file but are not the ones in it"
     if bounds.provenance == "registered_file":

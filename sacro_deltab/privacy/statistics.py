@@ -19,6 +19,7 @@ from ..errors import InputError, PrivacyError
 from . import sampler
 from .accounting import epsilon_by_adjacency
 from .blocks import GRID_BITS, Array, Ints
+from .bounds import Provenance
 from .mechanisms import NUMERIC_SLACK, gaussian_sigma, integer_sigma, laplace_scale, mu_of
 from .spend import Adjacency, Receipt, SpendRequest
 from .statement import PrivacyStatement
@@ -57,7 +58,7 @@ def release_mean(
     library: Literal["opendp", "diffprivlib"] = "opendp",
     adjacency: Adjacency = "replace_one",
     model_source: ModelSource = "other",
-    bounds_public: bool = True,
+    bounds_provenance: Provenance = "unregistered",
     unit: Literal["person", "row"] = "person",
     outputs: tuple[str, ...] = ("delta_mean",),
 ) -> NoisyStatistic:
@@ -76,8 +77,8 @@ def release_mean(
         `opendp`: exact discrete noise on an integer grid. `diffprivlib`: floating-point noise, `heuristic`.
     model_source
         How the model behind the values came about; see the module.
-    bounds_public
-        Whether [lower, upper] come from the rule set or a registered file rather than from the data.
+    bounds_provenance
+        Where [lower, upper] come from; only `ruleset` and `registered_file` allow `formal`.
     """
     v = _clean(values, lower, upper)
     if adjacency != "add_remove" and v.size < 2:
@@ -85,7 +86,7 @@ def release_mean(
     one_group = np.zeros(v.size, dtype=np.int64)
     return _release(
         v, one_group, 1, epsilon=epsilon, spend=spend, delta_dp=delta_dp, lower=lower, upper=upper, mechanism=mechanism,
-        library=library, adjacency=adjacency, model_source=model_source, bounds_public=bounds_public, unit=unit,
+        library=library, adjacency=adjacency, model_source=model_source, bounds_provenance=bounds_provenance, unit=unit,
         outputs=outputs,
     )  # fmt: skip
 
@@ -102,7 +103,7 @@ def release_group_means(
     upper: float = 20.0,
     mechanism: Mechanism = "laplace",
     model_source: ModelSource = "other",
-    bounds_public: bool = True,
+    bounds_provenance: Provenance = "unregistered",
     unit: Literal["person", "row"] = "person",
     outputs: tuple[str, ...] = ("delta_mean_other",),
 ) -> NoisyStatistic:
@@ -120,7 +121,7 @@ def release_group_means(
     return _release(
         v, codes.astype(np.int64), n_groups, epsilon=epsilon, spend=spend, delta_dp=delta_dp, lower=lower, upper=upper,
         mechanism=mechanism, library="opendp", adjacency="zero_out_N_public", model_source=model_source,
-        bounds_public=bounds_public, unit=unit, outputs=outputs,
+        bounds_provenance=bounds_provenance, unit=unit, outputs=outputs,
     )  # fmt: skip
 
 
@@ -148,7 +149,7 @@ def _release(
     library: str,
     adjacency: Adjacency,
     model_source: ModelSource,
-    bounds_public: bool,
+    bounds_provenance: Provenance,
     unit: Literal["person", "row"],
     outputs: tuple[str, ...],
 ) -> NoisyStatistic:
@@ -159,7 +160,7 @@ def _release(
     scale = laplace_scale(lower, upper, people, epsilon, adjacency)  # checks ε, bounds and relation
     small = check_delta(delta_dp, people) if mechanism == "gaussian" else 0.0
     mu = mu_of(float(epsilon), small) if mechanism == "gaussian" else None
-    label, reason = _label(model_source, library, bounds_public)
+    label, reason = _label(model_source, library, bounds_provenance)
     request = SpendRequest(
         mechanism=mechanism, epsilon=float(epsilon), delta_dp=small, mu=mu, sigma=None if mu is None else 1 / mu,
         adjacency=adjacency, unit=unit, outputs=outputs, kind="statistic", label=label, n_public=people,
@@ -177,7 +178,7 @@ def _release(
         label=label, reason=reason, mechanism=mechanism, epsilon=request.epsilon, delta_dp=small, mu=mu,
         sigma_unit=request.sigma, adjacency=adjacency, unit=unit,
         epsilon_by_adjacency=_all_relations(request, lower, upper),
-        bounds={"lower": lower, "upper": upper, "provenance": "ruleset" if bounds_public else "unregistered"},
+        bounds={"lower": lower, "upper": upper, "provenance": bounds_provenance},
         basis=None,
         sampler=sampler.SAMPLER if library == "opendp" else "diffprivlib, floating point",
         blocks={"mean": float(noise_sd.max())}, n_public=people,
@@ -188,7 +189,7 @@ def _release(
     )
 
 
-def _label(source: ModelSource, library: str, bounds_public: bool) -> tuple[Literal["formal", "heuristic"], str]:
+def _label(source: ModelSource, library: str, provenance: Provenance) -> tuple[Literal["formal", "heuristic"], str]:
     if source not in ("fixed_beforehand", "formally_released"):
         return "heuristic", (
             "the model behind the values was trained on these people without noise: one person moves every value, so "
@@ -196,7 +197,7 @@ def _label(source: ModelSource, library: str, bounds_public: bool) -> tuple[Lite
         )
     if library != "opendp":
         return "heuristic", "the noise was drawn in floating point, not by an exact discrete sampler"
-    if not bounds_public:
+    if provenance not in ("ruleset", "registered_file"):
         return "heuristic", "the clipping bounds are nobody's public record"
     return "formal", "clipped mean of values from a model that does not move with the person"
 

@@ -192,6 +192,7 @@ def train_private(
         noisy_moments=moments,
         public=price.public,
         warnings=price.warnings,
+        inside={"bounds_warning": job.bounds.warn_if_data_extremes(job.age)},
     )
 
 
@@ -203,6 +204,7 @@ class Price:
     reason: str
     public: Mapping[str, Any]
     warnings: tuple[str, ...]
+    declared: PublicBounds
     run: Callable[[Job], tuple[Weights, NoisyMoments | None]]
 
 
@@ -234,6 +236,8 @@ def prepare(
     values, ages, conf = _arrays(X, age, confounds, feature_names)
     conf_names = _confound_names(confound_names, conf, confounds)
     people = None if adjacency == "add_remove" else int(ages.size)
+    if people is not None and people < 2:
+        raise InputError("fewer than two people cannot train a model", next_step="check the cohort files")
     small = check_delta(delta_dp, people)
     eps = float(epsilon)
     mu = mu_of(eps, small)
@@ -267,7 +271,8 @@ def prepare(
             "warnings": list(path.warnings),
         },
     )
-    return job, Price(request, reason, path.public, path.warnings, path.run)
+    declared = effective if bounds is None else bounds
+    return job, Price(request, reason, path.public, path.warnings, declared, path.run)
 
 
 def check_delta(delta_dp: float | None, n_public: int | None) -> float:
@@ -391,7 +396,13 @@ def _statement(job: Job, price: Price, receipt: Receipt | None) -> PrivacyStatem
         adjacency=job.adjacency,
         unit=request.unit,
         epsilon_by_adjacency=epsilon_by_adjacency(mu_zero_out, request.delta_dp, exact_n=job.exact_n),
-        bounds={"digest": job.bounds.digest, "provenance": job.bounds.provenance},
+        bounds={
+            "digest": job.bounds.digest,
+            "provenance": job.bounds.provenance,
+            "declared_digest": price.declared.digest,
+            "age": list(job.bounds.age),
+            "feature_z": job.bounds.feature_z,
+        },
         basis=None
         if job.basis is None
         else {"digest": job.basis.digest, "origin": "shared", "made_on": job.basis.made_on},

@@ -15,6 +15,7 @@ import pytest
 from sacro_deltab.errors import InputError, PrivacyError, SacroDeltabError
 from sacro_deltab.model import BrainAgeDelta
 from sacro_deltab.privacy import Basis, PublicBounds, Receipt, SpendRequest, Totals, sampler, train_private
+from sacro_deltab.privacy.blocks import norm_bound
 from sacro_deltab.privacy.gradient import Purse, plan_schedule
 from sacro_deltab.privacy.mechanisms import mu_of
 from sacro_deltab.privacy.moments import NoisyMoments, pool
@@ -323,6 +324,93 @@ def test_column_order_of_a_table_is_enforced(basis: Basis, cohort: Simulated) ->
             epsilon=1.0,
             spend=lambda request: receipt(),
         )
+
+
+@pytest.mark.parametrize("adjacency", ["zero_out_N_public", "add_remove", "replace_one"])
+@pytest.mark.parametrize("method", ["moments", "gradient"])
+def test_every_noise_drawn_adds_up_to_the_claimed_mu(
+    method: str, adjacency: str, basis: Basis, cohort: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """White box, end to end: Σ (bound/σ)² over all noise really drawn is at most μ², and nearly all of it is used."""
+    drawn: list[tuple[float, int]] = []
+    honest = sampler.discrete_gaussian
+    monkeypatch.setattr(sampler, "discrete_gaussian", lambda s, n: (drawn.append((s, n)), honest(s, n))[1])
+    confounds = np.random.default_rng(0).normal(size=(1000, 2))
+    private = train(cohort, basis, method=method, adjacency=adjacency, confounds=confounds,
+                    confound_names=("motion", "size"))  # fmt: skip
+    reach, mu = (2 if adjacency == "replace_one" else 1), mu_of(1.0, 1e-6)
+    if method == "gradient":
+        total = sum((reach * norm_bound(size) / sigma) ** 2 for sigma, size in drawn)
+    else:
+        layout = private.noisy_moments.layout
+        rest, total = list(drawn), 0.0
+        for name in layout.names:
+            sigma, _ = rest.pop(0)
+            if name == "cc":  # off-diagonal first: iid noise on svec means σ/√2 there
+                sigma, other = rest.pop(0)[0], sigma
+                assert other == pytest.approx(sigma / math.sqrt(2), rel=1e-9)
+            total += (reach * layout.bound(name) / sigma) ** 2
+        assert not rest
+    assert total <= mu**2
+    assert total == pytest.approx(mu**2, rel=1e-6)
+    names = set(private.public["noise_sd"])
+    assert ("n" in names) == (adjacency == "add_remove")
+
+
+def test_neighbours_differ_by_no_more_than_the_claim(
+    basis: Basis, cohort: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Black box, noise off: whole trainings on neighbouring cohorts, distance in units of the noise."""
+    monkeypatch.setattr(sampler, "discrete_gaussian", lambda s, n: np.zeros(n, dtype=np.int64))
+    rng = np.random.default_rng(11)
+    small, mu = cohort.take(slice(0, 60)), mu_of(1.0, 1e-6)
+
+    def moved(X: np.ndarray, age: np.ndarray, adjacency: str) -> dict[str, np.ndarray]:
+        people = dataclasses.replace(small, X=X, age=age)
+        got = train(people, basis, method="moments", adjacency=adjacency, options={"gram": True}).noisy_moments
+        return {k: np.asarray(v) / got.sd[k] for k, v in got.values.items()}
+
+    def distance(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> float:
+        return math.sqrt(sum(float(((a[k] - b[k]) ** 2).sum()) for k in a))
+
+    worst = 0.0
+    with np.errstate(all="ignore"):
+        for _ in range(40):
+            rows = [rng.normal(size=30) * 10.0 ** rng.uniform(-3, 3) for _ in range(2)]
+            rows[0][rng.integers(30)] = rng.choice([np.inf, np.nan, 1e308, 0.0])
+            ages = rng.choice([45.0, 75.0, 60.0, np.nan, 1e9, -1e9], 2)
+            versions = []
+            for row, age in zip(rows, ages, strict=True):
+                X, y = small.X.copy(), small.age.copy()
+                X[7], y[7] = row, age
+                versions.append((X, y))
+            with_it = moved(*versions[0], "add_remove")
+            without = moved(np.delete(versions[0][0], 7, 0), np.delete(versions[0][1], 7), "add_remove")
+            one = distance(with_it, without)
+            two = distance(moved(*versions[0], "replace_one"), moved(*versions[1], "replace_one"))
+            assert one <= mu * (1 + 1e-9)
+            assert two <= mu * (1 + 1e-9)
+            worst = max(worst, one)
+    assert worst > 0.5 * mu
+
+
+def test_tiny_cohorts_do_not_crash_after_the_spend(basis: Basis, cohort: Simulated) -> None:
+    for method in ("moments", "gradient"):
+        for people in (0, 1, 2):
+            few = cohort.take(slice(0, people))
+            weights = train(few, basis, method=method, adjacency="add_remove").weights
+            assert np.isfinite(weights.b1).all()
+        assert np.isfinite(train(cohort.take(slice(0, 2)), basis, method=method).weights.b1).all()
+        with pytest.raises(InputError):
+            train(cohort.take(slice(0, 1)), basis, method=method, spend=lambda request: pytest.fail("spent"))
+
+
+def test_bounds_equal_to_the_extremes_are_told_inside_only(basis: Basis, cohort: Simulated) -> None:
+    bounds = PublicBounds(age=(float(cohort.age.min()), float(cohort.age.max())))
+    private = train(cohort, basis, bounds=bounds)
+    assert private.inside["bounds_warning"]
+    assert "extremes" not in json.dumps(private.statement.to_json())
+    assert private.statement.label == "heuristic"
 
 
 def test_the_purse_cannot_be_overdrawn() -> None:
