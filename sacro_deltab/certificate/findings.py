@@ -41,6 +41,7 @@ class PreparedOutput:
     raw_questions: tuple[tuple[tuple[str, ...], str], ...]
     facts: Mapping[str, Sequence[str]]
     said: Mapping[str, str] = field(default_factory=dict)
+    cells_marked: bool = False
     privacy: Mapping[str, Any] | None = None
     actions: tuple[Mapping[str, Any], ...] = ()
     findings: tuple[Mapping[str, Any], ...] = ()
@@ -64,6 +65,7 @@ class PreparedOutput:
             "verdict": self.verdict_under(cap),
             "kept_inside": self.kept_inside,
             "rules": rules,
+            "cells_marked": self.cells_marked,
             "says": dict(sorted(self.said.items())),
             "questions": [{"rules": list(ids), "question": text} for ids, text in self.questions],
             "facts": {by: list(names) for by, names in self.facts.items()},
@@ -193,6 +195,7 @@ def _prepare(group: Mapping[str, Any], policy: Policy) -> PreparedOutput:
         raw_questions=tuple((ids, q) for ids, q in asked if raw & set(ids)),
         facts=_fact_names(group["facts"]),
         said={rule: text for rule, text in said.items() if rule not in raw},
+        cells_marked=bool(cells),
         privacy=group["privacy"] if isinstance(group["privacy"], Mapping) else None,
         actions=tuple(group["actions"]),
         findings=tuple(group["findings"]),

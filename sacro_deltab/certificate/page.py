@@ -6,17 +6,17 @@ no script, no image and no link, and every text is escaped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
 _STYLE = """
 @page { size: A4; margin: 12mm }
-body { font: 9pt/1.35 "DejaVu Sans", Arial, sans-serif; color: #000; max-width: 186mm; margin: 0 auto }
-h1 { font-size: 13pt; margin: 0 0 1mm } h2 { font-size: 10pt; margin: 3mm 0 1mm; border-bottom: .3mm solid #000 }
+body { font: 8pt/1.25 "DejaVu Sans", Arial, sans-serif; color: #000; max-width: 186mm; margin: 0 auto }
+h1 { font-size: 13pt; margin: 0 0 1mm } h2 { font-size: 9.5pt; margin: 2mm 0 .6mm; border-bottom: .3mm solid #000 }
 table { border-collapse: collapse; width: 100% } th, td { text-align: left; vertical-align: top; padding: .6mm 1.5mm;
-border-bottom: .1mm solid #888 } p, ul { margin: .8mm 0 } ul { padding-left: 5mm }
-.verdict { font-weight: bold; border: .4mm solid #000; padding: .3mm 2mm } .small { font-size: 7.5pt }
+border-bottom: .1mm solid #888 } p { margin: .6mm 0 }
+.verdict { font-weight: bold; border: .4mm solid #000; padding: .3mm 2mm } .small { font-size: 7pt }
 @media print { body { max-width: none } }
 """
 _MEANING = {
@@ -75,8 +75,11 @@ def _low_counts(p: Mapping[str, Any]) -> Iterable[str]:
         if least is not None
         else "The policy names no smallest count."
     )
-    yield _p(f"Counts tested for: {_names(tested)}.")
-    yield _p(f"Small cells suppressed in: {_names(o['name'] for o in outputs if o['rules'].get('suppress'))}.")
+    untested = [o["name"] for o in outputs if o["name"] not in tested and o["type"] != "certificate"]
+    yield _p(f"Counts tested for {len(tested)} outputs; not for: {_names(untested)}.")
+    yield _p(
+        f"Cells marked so that no small count shows, in: {_names(o['name'] for o in outputs if o['cells_marked'])}."
+    )
     stopped = [o["name"] for o in outputs if o["rules"].get("block") or o["rules"].get("withhold")]
     yield _p(f"Blocked or withheld as a whole: {_names(stopped)}.")
 
@@ -99,43 +102,65 @@ def _masking(p: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _explanation(p: Mapping[str, Any], inner: Mapping[str, Any] | None) -> Iterable[str]:
-    yield "<table><tr><th>files</th><th>what it is</th><th>verdict</th><th>rules that asked for something</th></tr>"
-    asked = {o["name"]: o for o in (inner or {}).get("predicate", {}).get("outputs", ())}
-    for output in p["outputs"]:
-        yield _row(output, asked.get(output["name"]))
+    yield "<table><tr><th>outputs (csv and json each)</th><th>verdict</th><th>what the rules asked for</th></tr>"
+    for (verdict, wants), names in _grouped(p, inner).items():
+        yield f"<tr><td>{_e(', '.join(names))}</td><td>{_e(verdict)}</td><td class='small'>{wants}</td></tr>"
     yield "</table>"
     yield from _privacy(p["privacy"])
     if bounds := p["rounding"]["bounds_years"]:
         figures = ", ".join(f"{form} {years:g}" for form, years in bounds.items())
         yield _p(f"Most years that rounding moves a predicted age: {figures} ({p['rounding']['bound_how']}).")
-    yield _p(f"Recorded by the session, not recomputed: {_names(p['recorded_not_recomputed'])}.", small=True)
+    recorded = p["recorded_not_recomputed"]
+    if recorded:
+        kinds = sorted({name.split(".", 1)[0] for name in recorded})
+        yield _p(f"Recorded by the session, not recomputed: {len(recorded)} facts ({', '.join(kinds)}).", small=True)
+    yield from _people(p)
+    yield _p("Not checked: " + "; ".join(p["not_checked"]) + ".", small=True)
+    versions = ", ".join(f"{k} {v}" for k, v in p["versions"].items() if k != "session")
+    yield _p(f"Made with {versions}.", small=True)
+
+
+def _grouped(p: Mapping[str, Any], inner: Mapping[str, Any] | None) -> dict[tuple[str, str], list[str]]:
+    """Outputs that were treated alike share a row, worst first: one page has room for many outputs."""
+    asked = {o["name"]: o for o in (inner or {}).get("predicate", {}).get("outputs", ())}
+    rows: dict[tuple[str, str], list[str]] = {}
+    order = sorted(p["outputs"], key=lambda o: (o["kept_inside"], ("fail", "review", "pass").index(o["verdict"])))
+    for output in order:
+        verdict = "kept inside" if output["kept_inside"] else output["verdict"]
+        usual = {f"{output['name']}.csv", f"{output['name']}.json"}
+        name = output["name"] if set(output["files"]) == usual else ", ".join(output["files"])
+        rows.setdefault((verdict, _wants(output, asked.get(output["name"]))), []).append(name)
+    return rows
+
+
+def _wants(output: Mapping[str, Any], inner: Mapping[str, Any] | None) -> str:
+    """One line a rule that asked for something: its question where there is one, else what it says."""
+    asked: dict[str, str] = {}
+    lines: list[str] = []
+    for item in (inner or output)["questions"]:
+        for rule in item["rules"]:
+            asked.setdefault(rule, item["question"])
+        if not set(item["rules"]) & set(output["rules"].get("review", ())):
+            lines.append(f"review (checked inside): {item['question']}")
+    for effect in ("block", "withhold", "review", "suppress", "label"):
+        for rule in output["rules"].get(effect, ()):
+            text = asked.get(rule) or output["says"].get(rule)
+            lines.append(f"{effect} {rule}" + (f": {text}" if text else ""))
+    return "<br>".join(_e(line) for line in dict.fromkeys(lines)) or "nothing"
+
+
+def _people(p: Mapping[str, Any]) -> Iterable[str]:
     for who in ("declared", "attested"):
         if said := p["people"][who]["facts"]:
             by = p["people"][who]["by"] or "somebody unnamed"
             yield _p(f"{who.capitalize()} by {by}: {', '.join(f'{k} = {v}' for k, v in said.items())}.", small=True)
     for waiver in p["policy"]["waivers"]:
         yield _p(f"Waiver {waiver['id']} of rule {waiver['rule']} until {waiver['ends']}.")
+    decided: dict[str, list[str]] = {}
     for answer in p["people"]["answers"]:
-        yield _p(f"{answer['file']}: {answer['decision']} by {answer['role']}, {answer['time']}.")
-    yield _p("Not checked: " + "; ".join(p["not_checked"]) + ".", small=True)
-    versions = ", ".join(f"{k} {v}" for k, v in p["versions"].items() if k != "session")
-    yield _p(f"Made with {versions}.", small=True)
-
-
-def _row(output: Mapping[str, Any], inner: Mapping[str, Any] | None) -> str:
-    wants = []
-    for effect in ("block", "withhold", "review", "suppress", "round", "label"):
-        if rules := output["rules"].get(effect):
-            wants.append(f"{effect}: {', '.join(rules)}")
-    if hidden := output["rules"].get("checked_inside"):
-        wants.append(f"checked inside: {', '.join(hidden)}")
-    questions = (inner or output)["questions"]
-    text = _e("; ".join(wants) or "none") + "".join(f"<br>Question: {_e(q['question'])}" for q in questions)
-    kept = " (kept inside)" if output["kept_inside"] else ""
-    return (
-        f"<tr><td>{'<br>'.join(_e(f) for f in output['files'])}</td><td>{_e(output['title'] or output['type'])}</td>"
-        f"<td>{_e(output['verdict'])}{kept}</td><td class='small'>{text}</td></tr>"
-    )
+        decided.setdefault(f"{answer['decision']} by {answer['role']}, {answer['time']}", []).append(answer["file"])
+    for decision, files in decided.items():
+        yield _p(f"Decided: {decision}: {', '.join(files)}.", small=True)
 
 
 def _privacy(privacy: Mapping[str, Any]) -> Iterable[str]:
@@ -164,8 +189,3 @@ def _p(text: str, *, small: bool = False) -> str:
 
 def _e(value: object) -> str:
     return escape(str(value), quote=True)
-
-
-def page_names(statement: Mapping[str, Any]) -> Sequence[str]:
-    """Names of the files a page is about."""
-    return [f["file"] for f in statement["predicate"]["files"]]

@@ -1,13 +1,16 @@
 """How far rounding can move a predicted age, worked out from the released numbers and public bounds alone.
 
-Two forms of released weights are read:
+Two forms of released weights are read, each a bound of its own:
 
-- folded: age = intercept + Σ w·z with z = (x - mean) / scale and |z| ≤ Z;
-- components: w = Σⱼ bⱼ·Cⱼ, each factor rounded on its own.
+- folded_weights: age = intercept + Σ w·z with z = (x - centre) / scale and |z| ≤ Z;
+- components: the same with w = Σⱼ bⱼ·Cⱼ, where both factors were rounded.
 
-Each published number v stands for some value within ±h(v), h being half a unit of its last kept place. The bound adds
-|∂age/∂v|·h(v) over all numbers, with products of errors included, at the corner of the public box: no person, and
-nothing of the cohort, enters it.
+Each published number v stands for some value within v ± h(v), h being half a unit of its last kept place. With w,
+centre m and scale s published, and e(w) ≥ |w - w*| for every w* they may stand for,
+
+    |w·z - w*·z*| ≤ Z·e(w) + (|w| + e(w)) · (Z·h(s) + h(m)) / (s - h(s)),
+
+summed over the features. No person, and nothing of the cohort, enters it.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from .findings import PreparedOutput
 from .layout import Inventory, read_bytes
 from .policy import Policy
 
-Table = dict[str, list[float]]
+Weights = dict[str, tuple[float, float]]  # feature → (published value, how far the value may be from it)
 Rules = Sequence[Mapping[str, Any]]
 _DEFAULT_FIGURES = 3
 
@@ -102,73 +105,87 @@ def bounds_years(
     fallback: Mapping[str, Any],
 ) -> dict[str, float]:
     """Form of weights → bound, rounded up to 3 significant figures; empty where no weights are among `documents`."""
-    by_type = {str(d.get("type")): (_numbers(d), rules.get(name) or [fallback]) for name, d in documents}
-    shared = _intercept_error(by_type)
-    bounds: dict[str, float] = {}
+    by_type = {str(d.get("type")): _Published(d, rules.get(name) or [fallback]) for name, d in documents}
+    centre = by_type.get("y_mean")
+    intercept = max((half_unit(v, centre.rules) for v in centre.column()), default=0.0) if centre else 0.0
+    forms: dict[str, Weights] = {}
     if "folded_weights" in by_type:
-        bounds["folded_weights"] = _up(clip * sum(_folded_error(by_type)) + shared + _scaling_error(by_type, clip))
+        forms["folded_weights"] = _folded(by_type["folded_weights"])
     if {"beta1", "pca_components"} <= set(by_type):
-        bounds["components"] = _up(clip * sum(_components_error(by_type)) + shared)
+        forms["components"] = _components(by_type["beta1"], by_type["pca_components"])
+    bounds = {}
+    for form, weights in forms.items():
+        total = _total(weights, clip, _scaling(by_type, form))
+        if total is not None:
+            bounds[form] = _up(total + intercept)
     return bounds
 
 
-def _folded_error(by_type: Mapping[str, tuple[Table, Rules]]) -> list[float]:
-    table, rule = by_type["folded_weights"]
-    return [half_unit(v, rule) for v in _last(table)]
+class _Published:
+    """A published table of numbers: columns by name, rows by label, and how they were rounded."""
+
+    def __init__(self, document: Mapping[str, Any], rules: Rules) -> None:
+        self.rules = rules
+        rows = document.get("rows", ())
+        roles = [(i, str(c.get("name")), str(c.get("role"))) for i, c in enumerate(document.get("columns", ()))]
+        self.labels = [str(row[0]) for row in rows]
+        self.columns = {
+            name: [float(r[i]) if isinstance(r[i], (int, float)) else 0.0 for r in rows]
+            for i, name, role in roles
+            if role == "value"
+        }
+
+    def column(self, name: str | None = None) -> list[float]:
+        """A column by name; the last one when there is none of that name."""
+        if name in self.columns:
+            return self.columns[str(name)]
+        return next(reversed(self.columns.values()), [])
+
+    def halves(self, name: str | None = None) -> dict[str, tuple[float, float]]:
+        """Row label → (value, half unit)."""
+        return {label: (v, half_unit(v, self.rules)) for label, v in zip(self.labels, self.column(name), strict=False)}
 
 
-def _components_error(by_type: Mapping[str, tuple[Table, Rules]]) -> list[float]:
-    """|δw_f| ≤ Σⱼ |bⱼ|·h(Cⱼ) + |Cⱼ|·h(bⱼ) + h(bⱼ)·h(Cⱼ)."""
-    b, b_rule = by_type["beta1"]
-    c, c_rule = by_type["pca_components"]
-    weights = _last(b)
-    columns = list(c.values())
-    width = len(columns[0]) if columns else 0
-    by_component = len(weights) == len(columns)  # one column a component, one row a feature; else the other way
-    rows = [[column[f] for column in columns] for f in range(width)] if by_component else columns
-    return [
-        sum(
-            abs(w) * half_unit(v, c_rule) + (abs(v) + half_unit(v, c_rule)) * half_unit(w, b_rule)
-            for w, v in zip(weights, row, strict=False)
-        )
-        for row in rows
-    ]
+def _folded(table: _Published) -> Weights:
+    return table.halves("weight")
 
 
-def _intercept_error(by_type: Mapping[str, tuple[Table, Rules]]) -> float:
-    if "y_mean" not in by_type:
-        return 0.0
-    table, rule = by_type["y_mean"]
-    return max((half_unit(v, rule) for v in _last(table)), default=0.0)
+def _components(b: _Published, c: _Published) -> Weights:
+    """w and e(w) ≤ Σⱼ |bⱼ|·h(Cⱼ) + (|Cⱼ| + h(Cⱼ))·h(bⱼ), feature by feature (one row a feature)."""
+    factors = [(v, half_unit(v, b.rules)) for v in b.column()]
+    out: Weights = {}
+    for index, label in enumerate(c.labels):
+        row = [column[index] for column in c.columns.values()]
+        pairs = list(zip(factors, row, strict=False))
+        value = sum(v * x for (v, _), x in pairs)
+        error = sum(abs(v) * half_unit(x, c.rules) + (abs(x) + half_unit(x, c.rules)) * h for (v, h), x in pairs)
+        out[label] = (value, error)
+    return out
 
 
-def _scaling_error(by_type: Mapping[str, tuple[Table, Rules]], clip: float) -> float:
-    """x_mean and x_std rounded: δz ≤ h(mean)/scale + |z|·h(scale)/scale, times |w|."""
-    if not {"x_std", "folded_weights"} <= set(by_type):
-        return 0.0
-    scale, s_rule = by_type["x_std"]
-    weights = _last(by_type["folded_weights"][0])
-    mean, m_rule = by_type.get("x_mean", ({"": [0.0] * len(weights)}, []))
+def _scaling(by_type: Mapping[str, _Published], form: str) -> tuple[Weights, Weights]:
+    """Centre and scale of each feature with their half units: the form's own, else x_mean and x_std."""
+    folded = by_type.get("folded_weights")
+    if form == "folded_weights" and folded is not None and {"centre", "scale"} <= set(folded.columns):
+        return folded.halves("centre"), folded.halves("scale")
+    mean, scale = by_type.get("x_mean"), by_type.get("x_std")
+    return mean.halves() if mean else {}, scale.halves() if scale else {}
+
+
+def _total(weights: Weights, clip: float, scaling: tuple[Weights, Weights]) -> float | None:
+    """The sum over features; None where a published scale could stand for zero."""
+    means, scales = scaling
     total = 0.0
-    for w, s, m in zip(weights, _last(scale), _last(mean), strict=False):
-        if s > half_unit(s, s_rule):
-            total += abs(w) * (half_unit(m, m_rule) + clip * half_unit(s, s_rule)) / (s - half_unit(s, s_rule))
+    for label, (value, error) in weights.items():
+        total += clip * error
+        if label not in scales:
+            continue
+        scale, off_scale = scales[label]
+        if scale <= off_scale:
+            return None
+        off_mean = means.get(label, (0.0, 0.0))[1]
+        total += (abs(value) + error) * (clip * off_scale + off_mean) / (scale - off_scale)
     return total
-
-
-def _numbers(document: Mapping[str, Any]) -> Table:
-    columns = [str(c.get("name")) for c in document.get("columns", ())]
-    roles = [str(c.get("role")) for c in document.get("columns", ())]
-    rows = document.get("rows", ())
-    return {
-        columns[i]: [float(r[i]) if isinstance(r[i], (int, float)) else 0.0 for r in rows]
-        for i in range(len(columns))
-        if roles[i] == "value"
-    }
-
-
-def _last(table: Table) -> list[float]:
-    return next(reversed(table.values()), [])
 
 
 def _up(value: float) -> float:
