@@ -114,11 +114,14 @@ class _Engine:
     ) -> None:
         self.problem, self.requirement, self.objective, self.limits = problem, requirement, objective, limits
         self.fixed = base
-        label, k = merge_atoms(len(problem.atoms), list(dict.fromkeys(c.atoms for c in problem.cells.values())))
+        groups = [c.atoms for c in problem.cells.values()] + [i.atoms for i in problem.identities]
+        label, k = merge_atoms(len(problem.atoms), list(dict.fromkeys(groups)))
         weight = [0] * k
         for atom, c in enumerate(label):
             weight[c] += problem.atoms[atom].n
         self.rows = [tuple(sorted({label[a] for a in c.atoms})) for c in problem.cells.values()]
+        if requirement == "interval":  # sums that are zero by construction are margins that nobody can withhold
+            self.rows += [tuple(sorted({label[a] for a in i.atoms})) for i in problem.identities if i.is_margin]
         self.circuits = Circuits(self.rows, weight)
         self._group_cells()
         self.below = 0 if requirement == "exact" else problem.policy.min_n
@@ -147,6 +150,8 @@ class _Engine:
             # A group of nobody protects nothing: it is known to be small as soon as its neighbours are.
             if cell.id in blocked or cell.n == 0:
                 group.candidate = False
+        for i in range(len(p.cells), len(self.rows)):
+            grouped[(i,)] = _Group([f"identity {i}"], [i], 0, False)
         self.groups = sorted(grouped.values(), key=lambda g: min(g.cells))
         self.row_group = {i: g for g, group in enumerate(self.groups) for i in group.rows}
         self.candidates = [g for g, group in enumerate(self.groups) if group.candidate]

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .identities import Identity
 from .intervals import CountSystem, Interval
 from .means import MeanInterval, MeanSystem
 from .primary import is_primary_n
@@ -16,6 +18,31 @@ from .released import Released, release
 from .shares import Withhold, withhold
 from .span import Span, Union
 from .table import Problem
+
+
+@dataclass(frozen=True)
+class Expert:
+    """What a reader gets besides who also uses the training identities and the printed SDs."""
+
+    mean_interval: Mapping[str, MeanInterval]
+    smallest_derivable_sum: Union | None
+    union_atoms: tuple[str, ...]
+    identities: tuple[str, ...]
+    small: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """The `expert` block of one entry of `published_sets`."""
+        union = self.smallest_derivable_sum
+        return {
+            "identities": list(self.identities),
+            "mean_interval": _rounded(self.mean_interval),
+            "smallest_derivable_sum": None if union is None else {"n": union.n, "atoms": list(self.union_atoms)},
+            "safe": not self.small,
+        }
+
+
+def _rounded(intervals: Mapping[str, MeanInterval]) -> dict[str, list[float | None]]:
+    return {c: [None if v is None else round(v, 4) + 0.0 for v in iv] for c, iv in intervals.items()}
 
 
 @dataclass(frozen=True)
@@ -34,6 +61,12 @@ class SetAudit:
     withhold: Mapping[str, Withhold]
     narrow: tuple[str, ...]  # primary cells whose N or mean is pinned closer than the protection interval
     unprinted: tuple[str, ...]  # primary cells that the pattern publishes
+    expert: Expert | None = None
+
+    @property
+    def expert_union_small(self) -> bool:
+        """Whether the training identities make a small group's sum derivable."""
+        return self.expert is not None and self.expert.small
 
     @property
     def attackable(self) -> bool:
@@ -43,7 +76,7 @@ class SetAudit:
     @property
     def safe_interval(self) -> bool:
         """Safe, and no primary cell narrower than the protection interval."""
-        return self.safe_policy and not self.narrow
+        return self.safe_policy and not self.narrow and not self.expert_union_small
 
     def to_json(self) -> dict[str, Any]:
         """One entry of `published_sets`."""
@@ -59,9 +92,9 @@ class SetAudit:
             "attackable": self.attackable,
             "withhold": {t: w.to_json() for t, w in self.withhold.items()},
         }
-        out["mean_interval"] = {
-            c: [None if v is None else round(v, 4) + 0.0 for v in iv] for c, iv in self.mean_interval.items()
-        }
+        out["mean_interval"] = _rounded(self.mean_interval)
+        if self.expert is not None:
+            out["expert"] = self.expert.to_json()
         out["protection_interval"] = {
             "narrow": list(self.narrow),
             "safe": self.safe_interval,
@@ -102,11 +135,13 @@ def audit_pattern(
     safe_exact = not primary & set(disclosed)
     small = union is not None and is_primary_n(union.n, problem.policy.min_n, False)
     policy = problem.policy
+    expert = _expert(problem, seen, n_intervals, mean) if means else None
+    known = mean if expert is None else expert.mean_interval
     narrow = tuple(
         c
         for c in sorted(primary & suppressed)
         if not _protected_enough(*n_intervals[c], policy.interval_n)
-        or (c in mean and not _protected_enough(*mean[c], policy.interval_years))
+        or (c in known and not _protected_enough(*known[c], policy.interval_years))
     )
     return SetAudit(
         name,
@@ -121,7 +156,48 @@ def audit_pattern(
         withhold(problem, suppressed),
         narrow,
         tuple(sorted(primary - suppressed)),
+        expert,
     )
+
+
+def _expert(
+    problem: Problem, seen: Released, n: Mapping[str, Interval], mean: Mapping[str, MeanInterval]
+) -> Expert | None:
+    if problem.kind != "means" or not (problem.identities or seen.squares):
+        return None
+    intervals = mean_intervals(seen, problem.identities) if problem.identities else dict(mean)
+    if seen.squares:
+        intervals = _with_squares(seen, n, intervals)
+    margins = [i.atoms for i in problem.identities if i.is_margin]
+    span = Span(seen.n_atoms, [*seen.rows, *margins], [a.n for a in problem.atoms])
+    union = span.smallest()
+    return Expert(
+        intervals,
+        union,
+        () if union is None else problem.names(union.atoms),
+        tuple(i.name for i in problem.identities),
+        union is not None and is_primary_n(union.n, problem.policy.min_n, False),
+    )
+
+
+def _with_squares(
+    seen: Released, n: Mapping[str, Interval], mean: Mapping[str, MeanInterval]
+) -> dict[str, MeanInterval]:
+    """Means cut by mean² ≤ mean of squares, which the printed SDs bound."""
+    largest = None if seen.value_bounds is None else max(abs(b) for b in seen.value_bounds) ** 2
+    bounds = (0.0, 1e12 if largest is None else largest)
+    system = MeanSystem(seen.n_atoms, seen.counts, seen.squares, list(seen.targets.values()), bounds, seen.integer)
+    out = dict(mean)
+    for name, atoms in seen.targets.items():
+        if n[name][1] == 0:
+            continue
+        high = system.interval(atoms)[1]
+        if high is None:
+            continue
+        root = math.sqrt(max(0.0, high))
+        low, top = out[name]
+        out[name] = (-root if low is None else max(low, -root), root if top is None else min(top, root))
+    return out
 
 
 def count_intervals(seen: Released) -> dict[str, Interval]:
@@ -136,10 +212,10 @@ def count_intervals(seen: Released) -> dict[str, Interval]:
     return out
 
 
-def mean_intervals(seen: Released) -> dict[str, MeanInterval]:
+def mean_intervals(seen: Released, identities: Sequence[Identity] = ()) -> dict[str, MeanInterval]:
     """Interval of the mean of every withheld cell that has somebody in it."""
     system = MeanSystem(
-        seen.n_atoms, seen.counts, seen.means, list(seen.targets.values()), seen.value_bounds, seen.integer
+        seen.n_atoms, seen.counts, seen.means, list(seen.targets.values()), seen.value_bounds, seen.integer, identities
     )
     known: dict[tuple[int, ...], MeanInterval] = {}
     out = {}

@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import InputError
 from .primary import dominance_share, exact
 from .problem_json import CASE_POLICY
+from .released import percent_counts
 from .rounding import half_width, rounded_n_interval
 
 Answer = tuple[dict[str, Any], bool]
@@ -77,17 +78,6 @@ def dominance(data: Mapping[str, Any]) -> Answer:
     return {**facts, "facts": facts}, not violated and bool(facts["min_n_ok"])
 
 
-def _percent_counts(percent: Fraction, decimals: int, n: int) -> list[int]:
-    """Every k whose share of n prints as `percent` (half up, as tables print percentages)."""
-    half, scale = Fraction(1, 2), 10**decimals
-    target = percent * scale
-    low = math.ceil((target - half) / scale / 100 * n)
-    high = math.floor((target + half) / scale / 100 * n)
-    return [
-        k for k in range(max(0, low), min(n, high) + 1) if math.floor(Fraction(100 * scale * k, n) + half) == target
-    ]
-
-
 def percentages(data: Mapping[str, Any]) -> Answer:
     """A percentage of a rounded N, or the percentages of all groups but one."""
     published = _block(data, "published")
@@ -104,7 +94,7 @@ def percentages(data: Mapping[str, Any]) -> Answer:
     )
     min_n = int(policy["min_n"])
     sizes = [n for n in range(low, high + 1) if n >= min_n]
-    candidates = [[k, n] for n in sizes for k in _percent_counts(percent, decimals, n)]
+    candidates = [[k, n] for n in sizes for k in percent_counts(percent, decimals, n)]
     ks = {k for k, _ in candidates}
     facts = {
         "candidates": candidates,
@@ -120,8 +110,8 @@ def _percent_rest(data: Mapping[str, Any], published: Mapping[str, Any], decimal
     percents = [_number(p, "percents") for p in _block(published, "percents").values()]
     slack = Fraction(half_width(decimals)) * len(percents)
     rest = 100 - sum(percents, Fraction(0))
-    counts = [_percent_counts(p, decimals, n) for p in percents]
-    if any(not c for c in counts):
+    counts = [percent_counts(p, decimals, n) for p in percents]
+    if any(len(c) == 0 for c in counts):
         raise InputError("no whole numbers of people give these percentages")
     low = max(0, n - sum(max(c) for c in counts))
     high = n - sum(min(c) for c in counts)

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from .identities import Identity
 from .intervals import Contradiction, merge_atoms
 from .released import Count, Mean
 from .solver import INF, Model, SolverError
@@ -31,8 +32,16 @@ class MeanSystem:
         targets: Sequence[Sequence[int]],
         value_bounds: tuple[float, float] | None,
         integer: bool = True,
+        identities: Sequence[Identity] = (),
     ) -> None:
-        groups = list(dict.fromkeys([c.atoms for c in counts] + [m.atoms for m in means] + [tuple(t) for t in targets]))
+        groups = [c.atoms for c in counts] + [m.atoms for m in means] + [tuple(t) for t in targets]
+        for identity in identities:  # classes hold atoms of one coefficient only
+            parts: dict[tuple[float, float], list[int]] = {}
+            for atom, c, e in zip(identity.atoms, identity.coefficients, identity.slack, strict=True):
+                parts.setdefault((c, e), []).append(atom)
+            groups += [tuple(part) for part in parts.values()]
+        groups = list(dict.fromkeys(groups))
+        self.identities = identities
         self.label, self.k = merge_atoms(n_atoms, groups)
         self.counts, self.means, self.bounds, self.integer = counts, means, value_bounds, integer
         total = sum(c.hi for c in counts if c.hi is not None)
@@ -53,7 +62,8 @@ class MeanSystem:
                 a = parent[a]
             return a
 
-        for group in [c.atoms for c in self.counts] + [m.atoms for m in self.means]:
+        linked = [c.atoms for c in self.counts] + [m.atoms for m in self.means] + [i.atoms for i in self.identities]
+        for group in linked:
             classes = self._classes(group)
             for c in classes[1:]:
                 parent[find(c)] = find(classes[0])
@@ -87,6 +97,15 @@ class _Fraction:
             classes = system._classes(mean.atoms)
             if classes and classes[0] in self.position:
                 self.mean_rows.append(([self.position[c] for c in classes], mean.lo, mean.hi))
+        self.identity_rows: list[dict[int, tuple[float, float]]] = []
+        for identity in system.identities:
+            row = {
+                self.position[system.label[a]]: (c, e)
+                for a, c, e in zip(identity.atoms, identity.coefficients, identity.slack, strict=True)
+                if system.label[a] in self.position
+            }
+            if row:
+                self.identity_rows.append(row)
         self._whole: Model | None = None
 
     def _shared_rows(self) -> list[tuple[list[int], list[float], float, float]]:
@@ -96,6 +115,12 @@ class _Fraction:
             ones = [1.0] * len(columns)
             rows.append((sums + columns, ones + [-float(hi)] * len(columns), -INF, 0.0))
             rows.append((sums + columns, ones + [-float(lo)] * len(columns), 0.0, INF))
+        for row in self.identity_rows:
+            columns = [*(self.k + c for c in row), *row]
+            values = [c for c, _ in row.values()]
+            slack = [e for _, e in row.values()]
+            rows.append((columns, values + [-e for e in slack], -INF, 0.0))
+            rows.append((columns, values + slack, 0.0, INF))
         if self.s.bounds is not None:
             low, high = self.s.bounds
             for c in range(self.k):

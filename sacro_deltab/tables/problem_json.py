@@ -8,7 +8,9 @@ from typing import Any
 
 from ..errors import InputError
 from ..resources import schema
+from .identities import identity_from_json, identity_to_json
 from .policy import TablePolicy, as_share
+from .primary import is_primary_n
 from .rounding import half_width, round_n, round_value, rounded_n_interval
 from .table import ROLES, Atom, Attacker, Cell, Problem, PublishedSet
 
@@ -148,7 +150,18 @@ def _cell(
         mean,
         sumsq,
         reader.number(entry.get("sd"), place),
+        _percent(reader, entry, place),
     )
+
+
+def _percent(reader: _Reader, entry: Mapping[str, Any], place: str) -> tuple[str, float, int] | None:
+    given = entry.get("percent")
+    if given is None:
+        return None
+    base = str(given["of"])
+    if base not in reader.data["cells"]:
+        raise reader.fail(f"no cell is called {base!r}", place)
+    return base, float(given["value"]), reader.count(given.get("decimals", 1), place)
 
 
 def _published_n(
@@ -263,10 +276,16 @@ def problem_from_json(data: Mapping[str, Any], *, path: object | None = None) ->
         cells=cells,
         structural_zero=zero,
         must_publish=_ids(reader, "must_publish", cells),
-        declared_primary=_ids(reader, "primary", cells),
+        declared_primary=frozenset(
+            c
+            for c in _ids(reader, "primary", cells)
+            if not is_primary_n(cells[c].n, policy.min_n, policy.zeros_are_primary)
+        ),
         published_sets=_sets(reader, cells),
         derived_group=None if group is None else _members(reader, group["atoms"], where, "derived_group"),
-        identities=tuple(data.get("identities", ())),
+        identities=tuple(
+            identity_from_json(entry, where, f"identities[{i}]") for i, entry in enumerate(data.get("identities", ()))
+        ),
         about={key: data[key] for key in ("id", "title", "why", "tags") if key in data},
     )
 
@@ -296,6 +315,8 @@ def problem_to_json(problem: Problem) -> dict[str, Any]:
             "n_published": cell.n_published,
             "n_rounding": cell.n_rounding,
         }
+        if cell.percent is not None:
+            entry["percent"] = {"of": cell.percent[0], "value": cell.percent[1], "decimals": cell.percent[2]}
         if problem.kind == "means":
             entry["mean"] = _plain(cell.mean)
             if cell.sum is not None:
@@ -327,7 +348,7 @@ def problem_to_json(problem: Problem) -> dict[str, Any]:
     if problem.derived_group is not None:
         out["derived_group"] = {"atoms": [problem.atom_names[a] for a in problem.derived_group]}
     if problem.identities:
-        out["identities"] = [dict(i) for i in problem.identities]
+        out["identities"] = [identity_to_json(i, problem.atom_names) for i in problem.identities]
     return out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -42,6 +43,7 @@ class Released:
     n_atoms: int
     counts: tuple[Count, ...]
     means: tuple[Mean, ...]
+    squares: tuple[Mean, ...]  # what a printed mean and SD say of the mean of the squared values
     rows: tuple[tuple[int, ...], ...]
     sources: tuple[str, ...]
     targets: Mapping[str, tuple[int, ...]]
@@ -71,6 +73,7 @@ def release(problem: Problem, suppressed: frozenset[str]) -> Released:
     attacker, policy = problem.attacker, problem.policy
     counts: list[Count] = []
     means: list[Mean] = []
+    squares: list[Mean] = []
     rows: list[tuple[int, ...]] = []
     sources: list[str] = []
     targets: dict[str, tuple[int, ...]] = {}
@@ -87,6 +90,8 @@ def release(problem: Problem, suppressed: frozenset[str]) -> Released:
         if cell.mean is not None:
             mean = exact(cell.mean)
             means.append(Mean(cell.atoms, mean - half, mean + half, cell.id))
+            if cell.sd is not None and lo >= 2:
+                squares.append(_square(cell, mean, half, lo, hi))
     if attacker.flags_primary:
         primary = set(problem.primary)
         for name, atoms in targets.items():
@@ -99,15 +104,56 @@ def release(problem: Problem, suppressed: frozenset[str]) -> Released:
         if name in suppressed:
             rows.append(problem.cells[name].atoms)
             sources.append(name)
+    counts += _percents(problem, suppressed)
     for i, (group, low, high) in enumerate(attacker.extra_n):
         counts.append(Count(group, low, high, f"extra_n[{i}]"))
     return Released(
         len(problem.atoms),
         tuple(counts),
         tuple(means),
+        tuple(squares),
         tuple(rows),
         tuple(sources),
         targets,
         attacker.value_bounds,
         attacker.integer,
     )
+
+
+def _percents(problem: Problem, suppressed: frozenset[str]) -> list[Count]:
+    """What printed percentages say of N: every (k, N) that prints like it. They stay readable where N is withheld."""
+    out = []
+    for cell in problem.cells.values():
+        if cell.percent is None or cell.percent[0] in suppressed:
+            continue
+        base = problem.cells[cell.percent[0]]
+        lo, hi = published_interval(problem, base)
+        if hi is None or hi - lo > 10_000:
+            continue
+        pairs = [(k, n) for n in range(lo, hi + 1) for k in percent_counts(exact(cell.percent[1]), cell.percent[2], n)]
+        if pairs:
+            ks, ns = [k for k, _ in pairs], [n for _, n in pairs]
+            out.append(Count(cell.atoms, min(ks), max(ks), f"percent of {cell.id}"))
+            out.append(Count(base.atoms, min(ns), max(ns), f"percent of {cell.id}"))
+    return out
+
+
+def percent_counts(percent: Fraction, decimals: int, n: int) -> range:
+    """Every k whose share of n prints as `percent` (half up, as tables print percentages): whole, in a row."""
+    if n == 0:
+        return range(1)
+    half, scale = Fraction(1, 2), 10**decimals
+    target = percent * scale
+    low = max(0, math.ceil((target - half) * n / (100 * scale)))
+    high = min(n, math.ceil((target + half) * n / (100 * scale)) - 1)
+    return range(low, high + 1)
+
+
+def _square(cell: Cell, mean: Fraction, half: Fraction, lo: int, hi: int | None) -> Mean:
+    """Mean of squares = mean² + SD²·(N − 1)/N, at the ends of every interval."""
+    assert cell.sd is not None
+    sd = exact(cell.sd)
+    share_low, share_high = Fraction(lo - 1, lo), Fraction(1) if hi is None else Fraction(hi - 1, hi)
+    near = max(Fraction(0), abs(mean) - half)
+    low = share_low * max(Fraction(0), sd - half) ** 2 + near**2
+    return Mean(cell.atoms, low, share_high * (sd + half) ** 2 + (abs(mean) + half) ** 2, cell.id)

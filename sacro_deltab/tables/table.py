@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, UnreadableError
+from .identities import Identity
 from .policy import TablePolicy
 
 ROLES = ("interior", "margin", "grand")
@@ -48,6 +49,7 @@ class Cell:
     mean: float | None = None
     sumsq: float | None = None
     sd: float | None = None
+    percent: tuple[str, float, int] | None = None  # printed share of another cell: (its id, percent, decimals)
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Problem:
     declared_primary: frozenset[str] = frozenset()
     published_sets: tuple[PublishedSet, ...] = ()
     derived_group: tuple[int, ...] | None = None
-    identities: tuple[Mapping[str, Any], ...] = ()
+    identities: tuple[Identity, ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
