@@ -19,7 +19,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 from ...errors import LedgerError
 from ..spend import BudgetLimits
 from . import schema
-from .canonical import body_text, canonical, sha256_text, utc_moment, utc_text
+from .canonical import body_text, canonical, sha256_text, utc_text
 from .keys import Anchor, LedgerKey, SignatureChecker
 from .store import Store, row_dict
 from .tally import Tally, total
@@ -220,14 +220,14 @@ def insert_entry(connection: Connection, entry: Entry) -> None:
 
 def _now_after(head: Entry, where: str) -> str:
     """Now, never before the newest entry; a clock that is far behind it is refused."""
-    now, last = datetime.now(UTC), utc_moment(head.at)
-    if now < last - CLOCK_SKEW:
+    now = datetime.now(UTC)
+    if utc_text(now + CLOCK_SKEW) < head.at:
         raise LedgerError(
             f"this machine's clock is behind the ledger's newest entry ({head.at}); nothing was written",
             path=where,
             next_step="Set the clock right.",
         )
-    return utc_text(max(now, last))
+    return max(utc_text(now), head.at)
 
 
 @contextmanager
