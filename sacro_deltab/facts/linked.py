@@ -27,8 +27,9 @@ _KNOWN = "known"  # table name of numbers that everybody knows without their bei
 class PrintedCell:
     """One number over a group of people, as it is or would be printed.
 
-    `members` are positions in the session's register. statistic: "mean", "sd" or None (only N is printed).
-    `variable` names the per-person values behind the statistic. `any_rounded`: the table rounds all its Ns.
+    `members` are positions in the session's register: the people who contribute (with a value, where there is a
+    statistic). statistic: "mean", "sd" or None (only N is printed). `variable` names the per-person values behind the
+    statistic. `any_rounded`: the table rounds all its Ns.
     """
 
     output: str
@@ -176,6 +177,7 @@ class Context:
 
     linked: LinkedTables
     candidate: tuple[PrintedCell, ...]
+    notes: list[str] = field(default_factory=list)
 
     def protect(self, primary: frozenset[str]) -> frozenset[str]:
         """Rows to suppress besides `primary`, with everything published before taken as it is."""
@@ -188,6 +190,8 @@ class Context:
             forced = frozenset(self._ids(primary | frozenset(chosen)))
             if self.linked.verdict(variable, self.candidate, forced).safe:
                 continue
+            if self.linked.cells:
+                self.notes.extend(self._pairs(variable, forced))
             problem = self.linked.problem(variable, self.candidate, primary=forced)
             if problem is None:
                 continue
@@ -202,7 +206,7 @@ class Context:
         mine = {cell.id for cell in self.candidate}
         fallen: set[str] = set()
         small = False
-        pairs: list[str] = []
+        pairs = list(self.notes)
         for variable in self._variables():
             verdict = self.linked.verdict(variable, self.candidate, gone)
             fallen |= verdict.fallen
@@ -217,7 +221,7 @@ class Context:
         others = list(dict.fromkeys(c.output for c in self.linked.cells.values()))
         guilty = [o for o in others if self.linked.verdict(variable, self.candidate, gone, without=o).safe]
         if not guilty:
-            return [f"{me} together with several earlier outputs gives a small group away"]
+            return [f"{me} by itself, or together with several earlier outputs, gives a small group away"]
         return [f"{me} and {o} together give a small group away; drop one of them" for o in guilty]
 
     def _ids(self, keys: Iterable[str]) -> list[str]:
@@ -233,17 +237,11 @@ class Context:
         return found
 
 
-def _contributors(cell: PrintedCell, values: Floats | None) -> Ints:
-    if values is None or cell.statistic is None:
-        return cell.members
-    return cell.members[np.isfinite(values[cell.members])]
-
-
 def _problem_json(
     cells: Sequence[PrintedCell], values: Floats | None, variable: str | None, policy: TablePolicy
 ) -> dict[str, Any]:
     """Problem file of `cells`: people with the same memberships become one atom."""
-    people = [_contributors(c, values if c.variable == variable else None) for c in cells]
+    people = [cell.members for cell in cells]
     size = 1 + max((int(p.max()) for p in people if p.size), default=-1)
     bits = np.zeros((size, (len(cells) + 7) // 8), dtype=np.uint8)
     for index, members in enumerate(people):

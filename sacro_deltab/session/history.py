@@ -68,21 +68,13 @@ def _release_cells(
     ids = session.state.ids
     out = []
     for cell in cells:
-        people = _people(session, cell)
-        members = None if ids is None else tuple(ids[int(i)] for i in people)
-        out.append(ReleaseCell(cell.key, int(people.size), members, _printed(entry, cell)))
+        members = None if ids is None else tuple(ids[int(i)] for i in cell.members)
+        out.append(ReleaseCell(cell.key, int(cell.members.size), members, _printed(entry, cell)))
     if not cells and n is not None:
         roster = session.state.people
         everybody = ids is not None and roster is not None and n == roster.n_people
         out.append(ReleaseCell("all", int(n), tuple(ids) if everybody and ids is not None else None, {}))
     return out
-
-
-def _people(session: DeltabSession, cell: PrintedCell) -> Any:
-    values = session.state.linked.values.get(cell.variable or "")
-    if values is None or cell.statistic is None:
-        return cell.members
-    return cell.members[np.isfinite(values[cell.members])]
 
 
 def _printed(entry: Entry | None, cell: PrintedCell) -> dict[str, float | int | str | None]:

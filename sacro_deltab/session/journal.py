@@ -84,6 +84,15 @@ class Journal:
             ) from error
         return path
 
+    def repair(self) -> None:
+        """Cut off a last line that a crash left half written, so that the next step stands on a line of its own."""
+        try:
+            body = self.path.read_bytes()
+        except OSError as error:
+            raise InputError("there is no readable journal", path=self.path) from error
+        if body and not body.endswith(b"\n"):
+            self.path.write_bytes(body[: body.rfind(b"\n") + 1])
+
     def steps(self) -> Iterator[dict[str, Any]]:
         """All whole steps; a last line cut off by a crash is left out.
 

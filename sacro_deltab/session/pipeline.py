@@ -334,7 +334,9 @@ def _missing(session: DeltabSession) -> list[str]:
     for entry in session.entries:
         for name in entry.decision["missing"]:
             wanted.setdefault(session.ruleset.facts[name].by, []).append(name)
-    lines = [f"  {who} ({ways[who]}): {', '.join(dict.fromkeys(names))}" for who, names in wanted.items() if who in ways]
+    lines = [
+        f"  {who} ({ways[who]}): {', '.join(dict.fromkeys(names))}" for who, names in wanted.items() if who in ways
+    ]
     return ["", "Facts that nobody supplied, and that a rule needs:", *lines] if lines else []
 
 

@@ -245,9 +245,7 @@ def _keep_values(session: DeltabSession, candidate: Candidate) -> None:
     import numpy as np
 
     for name in {cell.variable for cell in candidate.cells if cell.variable is not None}:
-        path = session.journal.folder / f"{name}.npy"
-        if not path.exists():
-            np.save(path, session.state.linked.values[name], allow_pickle=False)
+        np.save(session.journal.folder / f"{name}.npy", session.state.linked.values[name], allow_pickle=False)
 
 
 def _cells_json(candidate: Candidate) -> list[dict[str, Any]]:

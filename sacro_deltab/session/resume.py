@@ -24,6 +24,7 @@ def resume(cls: type[DeltabSession], acro: Any, folder: Path, kwargs: dict[str, 
     session's report and by `ledger history`.
     """
     old = Journal(folder)
+    old.repair()
     steps = list(old.steps())
     if not steps or steps[0].get("step") != "start":
         raise InputError(

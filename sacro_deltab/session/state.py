@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -77,10 +76,18 @@ class State:
             self._ages = numbers(ages)
 
     def variable(self, values: Floats) -> str:
-        """A name for one per-person variable: equal values are the same variable."""
-        body = np.ascontiguousarray(values, dtype=np.float64).tobytes()
-        name = "v" + hashlib.sha256(body).hexdigest()[:12]
-        self.linked.values.setdefault(name, values)
+        """A name for one per-person variable.
+
+        Values that agree wherever both are known are one variable, whoever is missing from either: otherwise a table
+        without one person and a mean with that person would not be seen as linked.
+        """
+        for name, known in self.linked.values.items():
+            both = np.isfinite(known) & np.isfinite(values)
+            if both.any() and np.array_equal(known[both], values[both]):
+                self.linked.values[name] = np.where(np.isfinite(known), known, values)
+                return name
+        name = f"v{len(self.linked.values) + 1}"
+        self.linked.values[name] = np.array(values, dtype=np.float64)
         return name
 
 

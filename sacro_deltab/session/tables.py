@@ -67,7 +67,12 @@ def table_candidate(
         )
     variable = None if people is None else state.variable(people)
     cells = cells_of(
-        stem, grouping, variable, None if statistic == "count" else statistic, bool(facts["table.any_n_rounded"].value)
+        stem,
+        grouping,
+        people,
+        variable,
+        None if statistic == "count" else statistic,
+        bool(facts["table.any_n_rounded"].value),
     )
     return Candidate(
         document,
@@ -79,14 +84,20 @@ def table_candidate(
 
 
 def cells_of(
-    output: str, grouping: Grouping, variable: str | None, statistic: str | None, any_rounded: bool
+    output: str,
+    grouping: Grouping,
+    values: Floats | None,
+    variable: str | None,
+    statistic: str | None,
+    any_rounded: bool,
 ) -> tuple[PrintedCell, ...]:
-    """The cells a table would print."""
+    """The cells a table would print, over the people who contribute to them."""
+    counted = np.ones(grouping.codes.size, dtype=bool) if values is None else np.isfinite(values)
     return tuple(
         PrintedCell(
             output,
             label,
-            np.flatnonzero(grouping.codes == index),
+            np.flatnonzero((grouping.codes == index) & counted),
             "interior",
             variable,
             statistic,
