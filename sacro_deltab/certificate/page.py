@@ -20,9 +20,9 @@ border-bottom: .1mm solid #888 } p { margin: .6mm 0 }
 @media print { body { max-width: none } }
 """
 _MEANING = {
-    "pass": "meets the policy",
-    "review": "a person must decide",
-    "fail": "does not meet the policy",
+    "pass": "Meets the policy",
+    "review": "A person must decide under",
+    "fail": "Does not meet the policy",
 }
 _LABEL = {
     "formal": "formal: clipped to public bounds, proved mechanism, spend in the ledger",
@@ -50,7 +50,7 @@ def render_page(statement: Mapping[str, Any], *, inner: Mapping[str, Any] | None
         f"<style>{_STYLE}</style></head><body>",
         f"<h1>Certificate of a release <span class='verdict'>{_e(p['verdict'])}</span></h1>",
         _p(
-            f"{_MEANING[p['verdict']].capitalize()} {policy['id']} {policy['version']}{profile} ({state}, "
+            f"{_MEANING[p['verdict']]} {policy['id']} {policy['version']}{profile} ({state}, "
             f"{p['made']['time']}, node {p['made']['node']}). It is not a permission: a person releases."
         ),
         _p(f"Certificate {p['certificate_id']}; policy sha256 {policy['sha256']}", small=True),
@@ -102,7 +102,7 @@ def _masking(p: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _explanation(p: Mapping[str, Any], inner: Mapping[str, Any] | None) -> Iterable[str]:
-    yield "<table><tr><th>outputs (csv and json each)</th><th>verdict</th><th>what the rules asked for</th></tr>"
+    yield "<table><tr><th width='38%'>outputs (csv and json each)</th><th width='9%'>verdict</th><th>what the rules asked for</th></tr>"
     for (verdict, wants), names in _grouped(p, inner).items():
         yield f"<tr><td>{_e(', '.join(names))}</td><td>{_e(verdict)}</td><td class='small'>{wants}</td></tr>"
     yield "</table>"

@@ -107,7 +107,7 @@ def bounds_years(
     """Form of weights → bound, rounded up to 3 significant figures; empty where no weights are among `documents`."""
     by_type = {str(d.get("type")): _Published(d, rules.get(name) or [fallback]) for name, d in documents}
     centre = by_type.get("y_mean")
-    intercept = max((half_unit(v, centre.rules) for v in centre.column()), default=0.0) if centre else 0.0
+    intercept = max((half for _, half in centre.halves().values()), default=0.0) if centre else 0.0
     forms: dict[str, Weights] = {}
     if "folded_weights" in by_type:
         forms["folded_weights"] = _folded(by_type["folded_weights"])
@@ -130,20 +130,16 @@ class _Published:
         roles = [(i, str(c.get("name")), str(c.get("role"))) for i, c in enumerate(document.get("columns", ()))]
         self.labels = [str(row[0]) for row in rows]
         self.columns = {
-            name: [float(r[i]) if isinstance(r[i], (int, float)) else 0.0 for r in rows]
+            name: [float(r[i]) if isinstance(r[i], (int, float)) else None for r in rows]
             for i, name, role in roles
             if role == "value"
         }
 
-    def column(self, name: str | None = None) -> list[float]:
-        """A column by name; the last one when there is none of that name."""
-        if name in self.columns:
-            return self.columns[str(name)]
-        return next(reversed(self.columns.values()), [])
-
-    def halves(self, name: str | None = None) -> dict[str, tuple[float, float]]:
-        """Row label → (value, half unit)."""
-        return {label: (v, half_unit(v, self.rules)) for label, v in zip(self.labels, self.column(name), strict=False)}
+    def halves(self, name: str | None = None) -> Weights:
+        """Row label → (value, half unit) of a column, the last one when none has that name; empty cells left out."""
+        column = self.columns.get(str(name)) or next(reversed(self.columns.values()), [])
+        pairs = zip(self.labels, column, strict=True) if column else ()
+        return {label: (v, half_unit(v, self.rules)) for label, v in pairs if v is not None}
 
 
 def _folded(table: _Published) -> Weights:
@@ -152,10 +148,10 @@ def _folded(table: _Published) -> Weights:
 
 def _components(b: _Published, c: _Published) -> Weights:
     """w and e(w) ≤ Σⱼ |bⱼ|·h(Cⱼ) + (|Cⱼ| + h(Cⱼ))·h(bⱼ), feature by feature (one row a feature)."""
-    factors = [(v, half_unit(v, b.rules)) for v in b.column()]
+    factors = list(b.halves().values())
     out: Weights = {}
     for index, label in enumerate(c.labels):
-        row = [column[index] for column in c.columns.values()]
+        row = [column[index] or 0.0 for column in c.columns.values()]
         pairs = list(zip(factors, row, strict=False))
         value = sum(v * x for (v, _), x in pairs)
         error = sum(abs(v) * half_unit(x, c.rules) + (abs(x) + half_unit(x, c.rules)) * h for (v, h), x in pairs)
@@ -177,8 +173,11 @@ def _total(weights: Weights, clip: float, scaling: tuple[Weights, Weights]) -> f
     means, scales = scaling
     total = 0.0
     for label, (value, error) in weights.items():
+        if scales and label not in scales:  # an intercept: nothing multiplies it
+            total += error
+            continue
         total += clip * error
-        if label not in scales:
+        if not scales:
             continue
         scale, off_scale = scales[label]
         if scale <= off_scale:
