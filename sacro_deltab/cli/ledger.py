@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -209,7 +210,15 @@ def _verify(
     heads = list(head or [])
     for path in certificate or []:
         heads += _heads(path, book.id)
-    report = book.verify(heads)
+    start = time.monotonic()
+
+    def progress(entries: int) -> None:
+        if time.monotonic() - start > 2:
+            typer.echo(f"\rread {entries} entries", nl=False, err=True)
+
+    report = book.verify(heads, progress=progress)
+    if time.monotonic() - start > 2:
+        typer.echo("", err=True)
     if as_json:
         _say(report.to_json())
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from sqlalchemy import select
@@ -295,11 +295,13 @@ class Ledger:
                     return None if found is None else entry_of(found, self.id)
         return None
 
-    def verify(self, expected_heads: Iterable[str] = ()) -> VerifyReport:
+    def verify(
+        self, expected_heads: Iterable[str] = (), *, progress: Callable[[int], None] | None = None
+    ) -> VerifyReport:
         """Re-read the whole chain; see `verifying.verify`. Each expected head (from certificates) must be in it."""
         from .verifying import verify
 
-        return verify(self, tuple(expected_heads))
+        return verify(self, tuple(expected_heads), progress)
 
     def export_csv(self) -> str:
         """One CSV line per entry for governance; no counts of people, no fingerprints."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -92,7 +92,9 @@ class _Replay:
         self._state = None
 
 
-def verify(ledger: Ledger, expected_heads: tuple[str, ...] = ()) -> VerifyReport:
+def verify(
+    ledger: Ledger, expected_heads: tuple[str, ...] = (), progress: Callable[[int], None] | None = None
+) -> VerifyReport:
     """Read every entry and say what is wrong; see `docs/ledger.md` for what this can and cannot find.
 
     Parameters
@@ -100,10 +102,12 @@ def verify(ledger: Ledger, expected_heads: tuple[str, ...] = ()) -> VerifyReport
     expected_heads
         Head digests (SHA-256 hex) that certificates carry. One that is not in the chain means that the ledger was put
         back to an older copy, or that the certificate rests on another one.
+    progress
+        Called with the number of entries read so far, every 1,000 entries.
     """
     expected = [checked_digest(head, "an expected head") for head in expected_heads]
     with ledger.store.read() as connection:
-        replay, last, count, digests = _replayed(connection, ledger)
+        replay, last, count, digests = _replayed(connection, ledger, progress)
         stored = {row.partition: row.tally for row in connection.execute(select(schema.partitions))}
         extra = _people_problems(connection) + _cell_problems(connection)
     problems = replay.problems + extra
@@ -165,7 +169,9 @@ def _cell_problems(connection: Connection) -> list[Problem]:
     return problems
 
 
-def _replayed(connection: Connection, ledger: Ledger) -> tuple[_Replay, str, int, dict[str, int]]:
+def _replayed(
+    connection: Connection, ledger: Ledger, progress: Callable[[int], None] | None
+) -> tuple[_Replay, str, int, dict[str, int]]:
     replay, checker = _Replay(), SignatureChecker(ledger.head_key)
     problems = replay.problems
     last, at, seq, digests = GENESIS, "", 0, {}
@@ -192,6 +198,8 @@ def _replayed(connection: Connection, ledger: Ledger) -> tuple[_Replay, str, int
             problems.append(Problem(entry.seq, "cannot be read"))
         last, at = entry.digest, entry.at
         digests[entry.digest] = entry.seq
+        if progress is not None and seq % 1000 == 0:
+            progress(seq)
     if seq == 0:
         problems.append(Problem(None, "all entries are missing"))
     return replay, last, seq, digests
