@@ -128,7 +128,7 @@ def _context(
     if cohort is not None:
         from .cohort_check import read_cohort_facts
 
-        context.cohort = read_cohort_facts(cohort, context.min_n())
+        context.cohort = read_cohort_facts(cohort, context.ruleset.parameters)
         context.known.add_ns([context.cohort.n])
         context.known.columns = context.cohort.sorted_columns()
     return context

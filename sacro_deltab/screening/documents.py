@@ -155,7 +155,11 @@ def _about_numbers(document: OutputDocument) -> Iterator[Noted]:
 
 
 _OPAQUE = re.compile(r"[A-Za-z0-9+/_=-]{64,}")
-_HEX = re.compile(r"(?:sha256:)?[0-9a-f]{64}")
+# digests, UUIDs and times are what records name things by; a digest never stands in a text more than a few times
+_NAMES = re.compile(
+    r"(?:sha256:)?\b[0-9a-f]{64}\b|\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
+    r"|\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?"
+)
 _IDENTIFIER = re.compile(r"\b(?:sub|subj|subject|participant|patient|person|id)[-_ ]?0*\d{2,}\b", re.I)
 
 
@@ -164,8 +168,8 @@ def _judge_text(place: str, text: str) -> Iterator[Noted]:
         yield note("invisible", "block", f"{place} holds invisible characters.")
     if any(c.isdigit() and not c.isascii() for c in text):
         yield note("digits", "block", f"{place} holds digits outside 0-9.")
-    bare = _HEX.sub("", text)
-    if _OPAQUE.search(bare):
+    bare, n_names = _NAMES.subn("", text)
+    if _OPAQUE.search(bare) or n_names > 4:
         yield note("opaque", "block", f"{place} holds a long coded string.")
     if len(re.findall(r"-?\d+(?:\.\d+)?", bare)) >= 12:
         yield note("numbers-in-text", "block", f"{place} holds a list of numbers; text is not judged or rounded.")

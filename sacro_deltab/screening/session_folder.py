@@ -459,7 +459,7 @@ def _judge_document(
         )
     shared.add(*_attested_by_folder(session, facts))
     if session.context.cohort is not None:
-        shared.add(*session.context.cohort.compare(entry, facts, raw))
+        shared.add(*session.context.cohort.compare(str(entry["name"]), facts, raw))
 
 
 def _raw(entry: Mapping[str, Any], shared: FileReport) -> OutputDocument | None:

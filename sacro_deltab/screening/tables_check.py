@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,7 @@ def attack(problems: Sequence[Mapping[str, Any]], documents: Mapping[str, Output
         The documents as they arrived, by output name.
     """
     out = TableFindings()
+    started = time.monotonic()
     summary: list[dict[str, Any]] = []
     for index, data in enumerate(problems):
         try:
@@ -43,7 +45,12 @@ def attack(problems: Sequence[Mapping[str, Any]], documents: Mapping[str, Output
                 note("tables", "block", f"Table problem {index + 1} of the evidence cannot be read: {what}.")
             )
     out.complete = bool(problems) and not out.findings
-    out.summary = {"problems": summary, "recoverable": out.recoverable, "package_recoverable": out.package}
+    out.summary = {
+        "problems": summary,
+        "recoverable": out.recoverable,
+        "package_recoverable": out.package,
+        "seconds": round(time.monotonic() - started, 3),
+    }
     return out
 
 
