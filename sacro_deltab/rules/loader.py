@@ -158,8 +158,8 @@ def check_rule(marked: MarkedFile, index: int, rule: Any) -> None:
     if len(verbs) != 1:
         what = f"has {' and '.join(verbs)}" if verbs else f"has none of {', '.join(VERBS)}"
         if not verbs:
-            unknown = [key for key in rule if did_you_mean(str(key), VERBS) and key not in VERBS]
-            what += did_you_mean(unknown[0], VERBS) if unknown else ""
+            known = resources.schema("ruleset")["$defs"]["rule"]["properties"]
+            what += next((hint for key in rule if key not in known and (hint := did_you_mean(key, VERBS))), "")
         marked.problems.append(
             Problem(marked.place("rules", index), f"a rule has exactly one verb; this one {what}", rule_id)
         )

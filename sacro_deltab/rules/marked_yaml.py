@@ -24,7 +24,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"[-+]?([0-9]+\.[0-9]+([eE][-+]?[0-9]+)?)\Z")
 _TRAPS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(?i)(yes|no|on|off)\Z"), "means a boolean in some readers: write true or false, or put it in quotes"),
+    (re.compile(r"(?i)(yes|no|on|off)\Z"), "is a boolean to some readers: write true or false, or put it in quotes"),
     (re.compile(r"(?i)(true|false|null|~)\Z"), "write true, false or null in small letters, or put it in quotes"),
     (
         re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+\Z"),
@@ -36,7 +36,7 @@ _TRAPS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"[-+]?[0-9][0-9_]*_[0-9_]*(\.[0-9_]*)?\Z"), "write numbers without underscores"),
     (
         re.compile(r"[-+]?[0-9]+(:[0-5]?[0-9])+(\.[0-9]*)?\Z"),
-        "is a sexagesimal number to some readers: put it in quotes",
+        "is a base-60 number to some readers: put it in quotes",
     ),
     (re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*\Z"), "is a date to some readers: put it in quotes"),
     (re.compile(r"(?i)[-+]?\.(inf|nan)\Z"), "infinity and NaN are no limits"),

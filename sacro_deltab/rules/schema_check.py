@@ -18,7 +18,10 @@ VERBS = ("require", "forbid", "do", "flag")
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?`, or nothing where nothing is near."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    words = list(known)
+    near = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    if not near and len(word) <= 2:  # too short for a likeness: the known words of that length
+        near = [one for one in words if len(one) == len(word)][:1]
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
