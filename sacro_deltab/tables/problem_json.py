@@ -223,13 +223,55 @@ def _sets(reader: _Reader, cells: Mapping[str, Cell]) -> tuple[PublishedSet, ...
     return tuple(out)
 
 
+_PLAIN_CELL = {"table", "role", "atoms", "n", "n_published", "sum", "mean", "n_rounding"}
+_ROUNDINGS = ("exact", "rule", "all", "hidden")
+
+
+def _number(value: object, optional: bool = False) -> bool:
+    return type(value) in (int, float) or (optional and value is None)
+
+
+def _plain_atom(entry: object) -> bool:
+    if type(entry) is not dict or not _number(entry.get("n")) or len(entry) > 3:
+        return False
+    return _number(entry.get("sum"), True) and _number(entry.get("sumsq"), True)
+
+
+def _plain_cell(entry: object) -> bool:
+    if type(entry) is not dict or not entry.keys() <= _PLAIN_CELL:
+        return False
+    atoms = entry.get("atoms")
+    return (
+        type(atoms) is list
+        and len(atoms) > 0
+        and all(type(a) is str for a in atoms)
+        and type(entry.get("table", "")) is str
+        and entry.get("role", "interior") in ROLES
+        and entry.get("n_rounding", "rule") in _ROUNDINGS
+        and _number(entry.get("n", 0))
+        and _number(entry.get("n_published", 0))
+        and _number(entry.get("sum"), True)
+        and _number(entry.get("mean"), True)
+    )
+
+
+def _without_plain(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The file without entries that plainly fit the schema: a validator that walks 10⁵ of them takes half a minute."""
+    shown = dict(data)
+    for key, plain in (("atoms", _plain_atom), ("cells", _plain_cell)):
+        block = data.get(key)
+        if type(block) is dict and len(block) > 50:
+            odd = {name: entry for name, entry in block.items() if not plain(entry)}
+            shown[key] = odd or dict(list(block.items())[:1])
+    return shown
+
+
 def check_schema(data: Mapping[str, Any], path: object | None = None) -> None:
     """Validate against `schemas/table-problem.schema.json`; the first deepest message is the one shown."""
     from jsonschema import Draft202012Validator
 
-    errors = sorted(
-        Draft202012Validator(schema("table-problem")).iter_errors(data), key=lambda e: list(map(str, e.path))
-    )
+    validator = Draft202012Validator(schema("table-problem"))
+    errors = sorted(validator.iter_errors(_without_plain(data)), key=lambda e: list(map(str, e.absolute_path)))
     if errors:
         error = errors[0]
         place = ".".join(str(part) for part in error.absolute_path) or "the file"
