@@ -216,13 +216,14 @@ class Context:
         return TableAudit(len(fallen & mine) + small, len(fallen) + small, tuple(dict.fromkeys(pairs)))
 
     def _pairs(self, variable: str | None, gone: frozenset[str]) -> list[str]:
-        """Which single earlier output, if dropped, would make this one safe."""
-        me = self.candidate[0].output
-        others = list(dict.fromkeys(c.output for c in self.linked.cells.values()))
-        guilty = [o for o in others if self.linked.verdict(variable, self.candidate, gone, without=o).safe]
-        if not guilty:
-            return [f"{me} by itself, or together with several earlier outputs, gives a small group away"]
-        return [f"{me} and {o} together give a small group away; drop one of them" for o in guilty]
+        """Which outputs give a small group away together, and which of them to drop."""
+        from ..tables import find_links
+
+        problem = self.linked.problem(variable, self.candidate)
+        if problem is None:
+            return []
+        pattern = frozenset(((self.linked.suppressed - self.linked.complementary) | gone) & set(problem.cells))
+        return [link.outside for link in find_links(problem, pattern, limit=3)]
 
     def _ids(self, keys: Iterable[str]) -> list[str]:
         wanted = set(keys)

@@ -200,7 +200,7 @@ def _reasons(findings: Sequence[Finding]) -> list[str]:
 
 
 def _merges(session: DeltabSession, candidate: Candidate, judged: Judged) -> tuple[str, ...]:
-    if not judged.suppressed and not judged.withheld:
+    if not judged.withheld:
         return ()
     from .tables import merges
 

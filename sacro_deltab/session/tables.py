@@ -14,11 +14,13 @@ from ..facts.types import Fact, Provider
 from ..outputs import build
 from .common import about, build_facts
 from .entries import Candidate
-from .grouping import make_grouping, table_type
+from .grouping import SEPARATOR, make_grouping, table_type
 
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
 
+MERGE_CELLS = 60  # above this, suggestions would take longer than the table itself
+MERGE_TRIES = 12
 _WORDS = {"mean": ("Mean delta", "mean_delta"), "sd": ("SD of delta", "sd_delta"), "count": ("People", "n")}
 
 
@@ -109,25 +111,39 @@ def cells_of(
 
 
 def merges(session: DeltabSession, candidate: Candidate) -> tuple[str, ...]:
-    """The smallest merges of groups that would get a withheld or heavily marked table out (inside view)."""
+    """The smallest merges of groups that would get a withheld table out (inside view).
+
+    Neighbours only where groups are age bands; in a crossed table two groups of one column are merged everywhere.
+    """
     grouping = candidate.values.get("grouping")
-    if grouping is None:
+    if grouping is None or len(grouping) > MERGE_CELLS:
         return ()
-    from .. import tables
+    from ..tables import suggest_merges
 
-    if "suggest_merges" not in tables.__all__:
-        return ()
-    return tuple(str(merge) for merge in suggest_for(session, tables.suggest_merges, candidate))
-
-
-def suggest_for(session: DeltabSession, suggest: Any, candidate: Candidate) -> Sequence[Any]:
-    """Call the table engine's suggestions on this table alone."""
     variable = next((c.variable for c in candidate.cells), None)
     problem = session.state.linked.problem(variable, candidate.cells)
     if problem is None:
         return ()
-    found: Sequence[Any] = suggest(problem, candidate.document.name)
-    return found
+    labels = {cell.id: tuple(cell.key.split(SEPARATOR)) for cell in candidate.cells}
+    if len({len(parts) for parts in labels.values()}) > 1:
+        labels = {cell.id: (cell.key,) for cell in candidate.cells}
+    people: list[dict[str, int]] = [{} for _ in next(iter(labels.values()))]
+    for cell in candidate.cells:
+        for dimension, part in enumerate(labels[cell.id]):
+            people[dimension][part] = people[dimension].get(part, 0) + int(cell.members.size)
+    declared = None if grouping.widths is not None else _small_first(people)
+    found = suggest_merges(problem, candidate.document.name, labels=labels, declared=declared, tries=MERGE_TRIES)
+    return tuple(str(merge) for merge in found[:2])
+
+
+def _small_first(people: Sequence[dict[str, int]]) -> list[tuple[str, ...]]:
+    """Groups worth merging where order means nothing: the smallest ones together, or the smallest with the next."""
+    out: list[tuple[str, ...]] = []
+    for sizes in people:
+        rising = sorted(sizes, key=lambda label: (sizes[label], label))
+        out += [tuple(rising[:k]) for k in range(2, min(5, len(rising)))]
+        out += [(rising[0], other) for other in rising[2:4]]
+    return list(dict.fromkeys(out))
 
 
 def _column(grouping: Grouping) -> str:
