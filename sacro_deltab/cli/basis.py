@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -53,10 +53,9 @@ def basis(
             raise InputError("the file exists already", path=path, next_step="choose another name")
     people = read_cohort(ages=ages, features=features, confounds=confounds, id_column=id_column)
     names = tuple(people.feature_names)
-    table: Any = people.confounds
     made = Basis.from_public(
         people.X, people.age, names, n_components=n_components, made_on=made_on, age_range=_range(age_range),
-        feature_z=feature_z, confounds=table, confound_names=_names(table),
+        feature_z=feature_z, confounds=people.confounds, confound_names=people.confound_names,
     )  # fmt: skip
     made.save(out)
     if bounds_out is not None:
@@ -87,12 +86,3 @@ def _range(text: str | None) -> tuple[float, float] | None:
     except ValueError as error:
         raise InputError("--age-range is not LOW,HIGH", next_step="for example --age-range 40,90") from error
     return low, high
-
-
-def _names(table: Any) -> tuple[str, ...]:
-    if table is None:
-        return ()
-    columns = getattr(table, "columns", None)
-    return (
-        tuple(map(str, columns)) if columns is not None else tuple(f"confound_{i + 1}" for i in range(table.shape[1]))
-    )

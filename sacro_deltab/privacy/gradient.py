@@ -121,8 +121,13 @@ def plan_schedule(
     return Schedule(tuple(sizes), tuple(shares), tuple(steps), scalars, 2 * residual_sd, score_radius)
 
 
-def descend(job: Job, schedule: Schedule, scores: Array, components: Array, score_sd: Array) -> tuple[Weights, Purse]:
-    """Run the descent on white scores and derive all parameters; only products with residuals are clipped."""
+def descend(
+    job: Job, schedule: Schedule, scores: Array, components: Array, score_sd: Array, start: Array | None = None
+) -> tuple[Weights, Purse]:
+    """Run the descent on white scores and derive all parameters; only products with residuals are clipped.
+
+    start: b1 to begin from, in t per white score (public); None: zero.
+    """
     t, c = job.ages(), job.conf()
     conf = np.zeros((t.size, 0)) if c is None else c
     purse = Purse(job.mu, job.reach)
@@ -139,6 +144,8 @@ def descend(job: Job, schedule: Schedule, scores: Array, components: Array, scor
     centre = _centre(purse, schedule, job, scores, n, age)
     rows = np.column_stack([scores - centre, conf, np.ones(t.size)])
     b = np.zeros(rows.shape[1])
+    if start is not None:
+        b[: scores.shape[1]] = start
     for k, (radius, share, step) in enumerate(zip(schedule.radii, schedule.rounds, schedule.steps, strict=True), 1):
         gap = target - rows @ b
         b = b + step / n * purse.sum(f"step_{k}", gap[:, None] * rows, radius, share)

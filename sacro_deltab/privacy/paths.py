@@ -80,11 +80,14 @@ def shared_gradient(job: Job) -> Path:
     assert basis is not None
     half = job.bounds.age_half
     count = 0 if job.confounds is None else job.confounds.shape[1]
+    residual = min(float(basis.residual_sd[size - 1]) / half, 1.0)
+    spread = min(basis.age_sd / half, 1.0)
+    start = _start(job, size)
     schedule = plan_schedule(
         size,
         score_radius=float(basis.radius[size - 1]),
-        age_sd=min(basis.age_sd / half, 1.0),
-        residual_sd=min(float(basis.residual_sd[size - 1]) / half, 1.0),
+        age_sd=spread if start is None else min(spread, 2 * residual),
+        residual_sd=residual,
         conf=count,
         count=not job.exact_n,
         **{k: v for k, v in job.options.items() if k in ("rounds", "clip", "decay", "first", "last")},
@@ -92,15 +95,26 @@ def shared_gradient(job: Job) -> Path:
 
     def run(job: Job) -> tuple[Weights, None]:
         scores = job.scores(basis, size)
-        return descend(job, schedule, scores, basis.components[:size], basis.score_sd[:size])[0], None
+        return descend(job, schedule, scores, basis.components[:size], basis.score_sd[:size], start)[0], None
 
     public = {
         "method": "gradient",
         "n_components": size,
         "rounds": len(schedule.rounds),
+        "start": "zero" if start is None else "public",
         "noise_sd": schedule.noise_sd(size, count, job.mu, job.reach),
     }
     return Path("gradient", "gaussian", public, (), run)
+
+
+def _start(job: Job, size: int) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+    """Where the descent begins: zero, or the public people's own b1 (`options={"start": "public"}`)."""
+    word = job.options.get("start", "zero")
+    if word not in ("zero", "public"):
+        raise PrivacyError("start is neither zero nor public", next_step='options={"start": "public"} or leave it out')
+    if word == "zero" or job.basis is None:
+        return None
+    return np.asarray(job.basis.age_b1[:size] / job.bounds.age_half)
 
 
 def node_moments(job: Job, n_public: int | None) -> Path:

@@ -377,6 +377,13 @@ def _knows(basis: Basis, names: tuple[str, ...]) -> bool:
     return all(name in basis.confounds for name in names)
 
 
+def _basis_words(job: Job, public: Mapping[str, Any]) -> dict[str, Any] | None:
+    if job.basis is None:
+        return None
+    start = {"start": public["start"]} if "start" in public else {}
+    return {"digest": job.basis.digest, "origin": "shared", "made_on": job.basis.made_on, **start}
+
+
 def _statement(job: Job, price: Price, receipt: Receipt | None) -> PrivacyStatement:
     request = price.request
     label, reason = request.label, price.reason
@@ -403,9 +410,7 @@ def _statement(job: Job, price: Price, receipt: Receipt | None) -> PrivacyStatem
             "age": list(job.bounds.age),
             "feature_z": job.bounds.feature_z,
         },
-        basis=None
-        if job.basis is None
-        else {"digest": job.basis.digest, "origin": "shared", "made_on": job.basis.made_on},
+        basis=_basis_words(job, price.public),
         sampler=sampler.SAMPLER,
         blocks=dict(price.public["noise_sd"]),
         n_public=request.n_public,

@@ -394,6 +394,31 @@ def test_neighbours_differ_by_no_more_than_the_claim(
     assert worst > 0.5 * mu
 
 
+def test_the_neighbour_check_fails_when_a_bound_is_read_from_the_data(
+    basis: Basis, cohort: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampler, "discrete_gaussian", lambda s, n: np.zeros(n, dtype=np.int64))
+    small = cohort.take(slice(0, 200))
+    parts = []
+    for age in (60.0, 120.0):  # one person's age, and the range that somebody read off the data
+        y = small.age.copy()
+        y[0] = age
+        bounds = PublicBounds(age=(float(y.min()), float(y.max())))
+        got = train(dataclasses.replace(small, age=y), basis, method="moments", bounds=bounds).noisy_moments
+        parts.append({k: np.asarray(v) / got.sd[k] for k, v in got.values.items()})
+    gap = math.sqrt(sum(float(((parts[0][k] - parts[1][k]) ** 2).sum()) for k in parts[0]))
+    assert gap > 2 * mu_of(1.0, 1e-6)
+
+
+def test_a_public_start_is_said(basis: Basis, cohort: Simulated) -> None:
+    private = train(cohort, basis, method="gradient", options={"start": "public"})
+    assert private.statement.basis["start"] == "public"
+    assert private.statement.label == "formal"
+    assert train(cohort, basis, method="gradient").statement.basis["start"] == "zero"
+    with pytest.raises(PrivacyError):
+        train(cohort, basis, method="gradient", options={"start": "mine"})
+
+
 def test_tiny_cohorts_do_not_crash_after_the_spend(basis: Basis, cohort: Simulated) -> None:
     for method in ("moments", "gradient"):
         for people in (0, 1, 2):
