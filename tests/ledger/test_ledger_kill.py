@@ -94,7 +94,7 @@ def survive(url: str, key: Path, drawn: Path, noise: Callable[[], bytes], *, kil
 
 
 def test_kill_at_random_points(new_url: Callable[[], str], key: Path, tmp_path: Path) -> None:
-    survive(new_url(), key, tmp_path / "drawn", lambda: os.urandom(64), kills=25, seed=1)
+    survive(new_url(), key, tmp_path / "drawn", lambda: os.urandom(64), kills=12, seed=1)
 
 
 @pytest.mark.soak

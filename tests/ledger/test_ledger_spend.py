@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ledger_helpers import GAUSS, LAPLACE, LIMITS, RULES, small, spend_args
+from sqlalchemy.exc import OperationalError
 
 from sacro_deltab.errors import BudgetError, InputError, LedgerError, PrivacyError, RefusedError
-from sacro_deltab.privacy.ledger import Ledger, open_ledger, partition_key
+from sacro_deltab.privacy.ledger import Ledger, open_ledger, partition_key, spending
+from sacro_deltab.privacy.ledger.chain import Identity, Writer, writing
+from sacro_deltab.privacy.ledger.keys import LedgerKey
+from sacro_deltab.privacy.ledger.store import Store
 from sacro_deltab.privacy.spend import BudgetLimits
 
 
@@ -282,6 +288,29 @@ def test_bounds_count_only_when_registered_before_the_cohort_was_opened(book: Le
     assert not book.bounds_registered(late, before="site-a")
     assert book.bounds_registered(late, before="site-b")
     assert not book.bounds_registered("3" * 64)
+    assert book.verify().ok
+
+
+def test_an_answer_lost_after_the_commit_is_counted_once(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server commits, the connection breaks before it says so, and the spend is tried again."""
+    lost = OperationalError("COMMIT", {}, Exception("server closed the connection"), connection_invalidated=True)
+    answers = [1, 0, 1, 0, 1, 0]
+
+    @contextmanager
+    def flaky(store: Store, identity: Identity, key: LedgerKey) -> Iterator[Writer]:
+        with writing(store, identity, key) as writer:
+            yield writer
+        if answers.pop(0):
+            raise LedgerError("the ledger's server cannot be reached") from lost
+
+    monkeypatch.setattr(spending, "writing", flaky)
+    receipt = book.spend(small(0.5), **spend_args())
+    assert receipt.after.epsilon_sum == 0.5
+    with pytest.raises(BudgetError):
+        book.spend(small(0.5), **spend_args(limits=replace(LIMITS, epsilon_total=0.75)))
+    book.close_spend(receipt.entry, "b" * 64)
+    assert [entry.kind for entry in book.history()] == ["open", "spend", "refused", "close"]
+    assert answers == []
     assert book.verify().ok
 
 

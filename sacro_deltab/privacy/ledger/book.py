@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from sqlalchemy import select
+from sqlalchemy import exists, select
 
 from ...errors import LedgerError
 from ..spend import BudgetLimits, Receipt, SpendRequest, Totals
@@ -14,6 +14,7 @@ from . import people, releases, schema, spending
 from .canonical import checked_digest, checked_text, partition_key
 from .chain import (
     Account,
+    Accounts,
     Identity,
     entry_of,
     read_accounts,
@@ -159,7 +160,7 @@ class Ledger:
         name = partition_key(partition, unit)
         with self.store.read() as connection:
             head = read_head(connection, self.identity, self.where)
-            accounts, _ = read_accounts(connection, head, self.where)
+            accounts = read_accounts(connection, head, self.where)
         known = limits or accounts.get(name, Account()).limits
         return shared_total(accounts, name).totals(None if known is None else known.delta_per_release)
 
@@ -167,14 +168,14 @@ class Ledger:
         """(ε, δ) that the limits leave; asking for exactly this much is granted."""
         with self.store.read() as connection:
             head = read_head(connection, self.identity, self.where)
-            accounts, _ = read_accounts(connection, head, self.where)
+            accounts = read_accounts(connection, head, self.where)
         return remaining(shared_total(accounts, partition_key(partition, unit)), checked_limits(limits))
 
-    def accounts(self) -> dict[str, Account]:
+    def accounts(self) -> Accounts:
         """Running sums of every partition, checked against the newest entry."""
         with self.store.read() as connection:
             head = read_head(connection, self.identity, self.where)
-            return read_accounts(connection, head, self.where)[0]
+            return read_accounts(connection, head, self.where)
 
     # -- registers ------------------------------------------------------------------------------------------------
 
@@ -277,9 +278,9 @@ class Ledger:
 
     def orphans(self) -> list[Entry]:
         """Spends that no close entry answers: a run that crashed, or that has not finished yet."""
-        table = schema.entries
-        closed = select(table.c.ref).where(table.c.kind == "close")
-        query = select(table).where(table.c.kind == "spend", table.c.seq.not_in(closed)).order_by(table.c.seq)
+        table, answer = schema.entries, schema.entries.alias()
+        closed = exists().where(answer.c.ref == table.c.seq, answer.c.kind == "close")
+        query = select(table).where(table.c.kind == "spend", ~closed).order_by(table.c.seq)
         with self.store.read() as connection:
             return [entry_of(row, self.id) for row in connection.execute(query)]
 

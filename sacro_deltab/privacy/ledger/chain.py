@@ -7,6 +7,7 @@ induction the sums under a good head are those of honest spends; `verify` re-rea
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -55,7 +56,33 @@ _NEW_ENTRY = insert(schema.entries)
 _NEW_SUMS = update(schema.partitions).where(schema.partitions.c.partition == bindparam("name"))
 _NEW_SUMS = _NEW_SUMS.values(tally=bindparam("tally"))
 
-Accounts = dict[str, Account]
+
+class Accounts(Mapping[str, Account]):
+    """Running sums of every partition, each read when it is asked for: a spend needs one or two of them."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.texts = dict(texts)
+        self._read: dict[str, Account] = {}
+
+    def __getitem__(self, name: str) -> Account:
+        if name not in self._read:
+            self._read[name] = Account.of(json.loads(self.texts[name]))
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.texts
+
+    def put(self, name: str, account: Account) -> str:
+        """Replace one; return its text."""
+        self._read[name] = account
+        self.texts[name] = account.text()
+        return self.texts[name]
 
 
 def state_digest(texts: Mapping[str, str]) -> str:
@@ -68,13 +95,15 @@ def sums_digest(digests: Mapping[str, str]) -> str:
     return sha256_text("\n".join(f"{name} {digest}" for name, digest in sorted(digests.items())))
 
 
-def shared_total(accounts: Mapping[str, Account], partition: str) -> Tally:
+def shared_total(accounts: Mapping[str, Account], partition: str, account: Account | None = None) -> Tally:
     """What counts against a spend on `partition`: its own sum and that of each partition that shares people with it.
 
-    Nobody in the partition can have been in any other partition, so nobody's total is above this sum.
+    Nobody in the partition can have been in any other partition, so nobody's total is above this sum. `account` stands
+    in for the one stored.
     """
-    names = {partition, *(accounts[partition].links if partition in accounts else ())}
-    return total(accounts[name].own for name in names if name in accounts)
+    mine = account or accounts.get(partition) or Account()
+    others = sorted({*mine.links} - {partition})
+    return total([mine.own, *(accounts[name].own for name in others if name in accounts)])
 
 
 @dataclass(frozen=True)
@@ -113,20 +142,18 @@ def read_head(connection: Connection, identity: Identity, where: str) -> Entry:
     return head
 
 
-def read_accounts(connection: Connection, head: Entry, where: str) -> tuple[Accounts, dict[str, str]]:
-    """All running sums, checked against the head's `state`; and their stored texts."""
-    import json
-
+def read_accounts(connection: Connection, head: Entry, where: str) -> Accounts:
+    """All running sums, checked against the head's `state`."""
     rows = connection.execute(select(schema.partitions)).all()
     texts = {row.partition: row.tally for row in rows}
     if state_digest(texts) != head.state:
         raise _changed(where, "the running totals are not those of the newest entry")
-    return {name: Account.of(json.loads(text)) for name, text in texts.items()}, texts
+    return Accounts(texts)
 
 
-def check_anchor(connection: Connection, anchor: tuple[int, str] | None, where: str) -> None:
+def check_anchor(connection: Connection, head: Entry, anchor: tuple[int, str] | None, where: str) -> None:
     """Refuse a ledger that has forgotten an entry its key has signed."""
-    if anchor is None:
+    if anchor is None or anchor == (head.seq, head.digest):
         return
     seq, digest = anchor
     found = connection.execute(select(schema.entries.c.digest).where(schema.entries.c.seq == seq)).scalar()
@@ -153,8 +180,8 @@ class Writer:
         self.where = where
         self._key = key
         self.head = read_head(connection, identity, where)
-        self.accounts, texts = read_accounts(connection, self.head, where)
-        self._digests = {name: sha256_text(text) for name, text in texts.items()}
+        self.accounts = read_accounts(connection, self.head, where)
+        self._digests = {name: sha256_text(text) for name, text in self.accounts.texts.items()}
 
     def append(
         self,
@@ -191,14 +218,13 @@ class Writer:
         return entry
 
     def _store(self, name: str, account: Account) -> None:
-        text = account.text()
+        text = self.accounts.put(name, account)
         known = name in self._digests
         if known:
             self.connection.execute(_NEW_SUMS, {"name": name, "tally": text})
         else:
             self.connection.execute(insert(schema.partitions), {"partition": name, "tally": text})
         self._digests[name] = sha256_text(text)
-        self.accounts[name] = account
 
     def by_token(self, token: str) -> Entry | None:
         """The entry that an earlier try of the same act has left."""
@@ -242,7 +268,7 @@ def writing(store: Store, identity: Identity, key: LedgerKey) -> Iterator[Writer
             if read_identity(connection, store.where) != identity:
                 raise _changed(store.where, "its id, key or version is not what it was when this process opened it")
             writer = Writer(connection, identity, key, store.where)
-            check_anchor(connection, Anchor.read(handle), store.where)
+            check_anchor(connection, writer.head, Anchor.read(handle), store.where)
             yield writer
             head = writer.head
         anchor.write(handle, head.seq, head.digest)

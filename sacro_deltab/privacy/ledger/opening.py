@@ -77,9 +77,10 @@ def open_ledger(
         identity = read_identity(connection, store.where)
         key_path = path if path is not None and path.is_file() else None
         if checked:
-            read_accounts(connection, read_head(connection, identity, store.where), store.where)
+            head = read_head(connection, identity, store.where)
+            read_accounts(connection, head, store.where)
             anchor = None if key_path is None else Anchor.beside(key_path, identity.id).peek()
-            check_anchor(connection, anchor, store.where)
+            check_anchor(connection, head, anchor, store.where)
     return Ledger(store, identity, key_path, Pin.all_of(pins))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
@@ -198,7 +198,7 @@ def declare_disjoint(ledger: Ledger, one: str, other: str, *, by: str, reason: s
         return writer.append("disjoint", body, who=by, accounts=changed)
 
 
-def unlinked(accounts: dict[str, Account], cohorts: Iterable[str]) -> dict[str, Account]:
+def unlinked(accounts: Mapping[str, Account], cohorts: Iterable[str]) -> dict[str, Account]:
     """Accounts of two cohorts without their ties to each other."""
     one, other = cohorts
     changed = {}

@@ -24,7 +24,7 @@ def show_json(ledger: Ledger) -> dict[str, Any]:
     """Totals of every partition: its own, and those counted against it (people shared with others)."""
     with ledger.store.read() as connection:
         head = read_head(connection, ledger.identity, ledger.where)
-        accounts, _ = read_accounts(connection, head, ledger.where)
+        accounts = read_accounts(connection, head, ledger.where)
         entries = count_entries(connection)
         exact = {name: _exact(connection, name) for name in accounts}
     lines = []

@@ -71,9 +71,9 @@ def spend(
     }
     who, token = checked_text(who, "who"), uuid.uuid4().hex
 
-    def act() -> tuple[Entry, Tally, str | None]:
+    def act(again: bool) -> tuple[Entry, Tally, str | None]:
         with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
-            return _decide(writer, name, request, limits, body, who, token)
+            return _decide(writer, name, request, limits, body, who, token, again)
 
     entry, before, refused = ledger.store.retried(act)
     if refused is not None:
@@ -96,16 +96,17 @@ def _decide(
     body: Mapping[str, Any],
     who: str,
     token: str,
+    again: bool,
 ) -> tuple[Entry, Tally, str | None]:
     """Grant or refuse in one transaction; both leave an entry."""
-    earlier = writer.by_token(token)  # the server lost our first answer, not our first act
+    earlier = writer.by_token(token) if again else None  # the server lost our first answer, not our first act
     if earlier is not None:
         found = json.loads(earlier.body)
         return earlier, Tally.from_json(found["before"]), found.get("refused")
     account = writer.accounts.get(name, Account())
     # One cohort counted by person and by row is still one cohort.
     account = replace(account, links=_with_other_units(writer, name, account))
-    before = shared_total({**writer.accounts, name: account}, name)
+    before = shared_total(writer.accounts, name, account)
     refused = refusal(request, before, limits)
     if refused is not None:
         entry = writer.append(
@@ -179,9 +180,9 @@ def draw(ledger: Ledger, seq: int, who: str | None) -> Entry:
     """See `Ledger.draw`."""
     token = uuid.uuid4().hex
 
-    def act() -> Entry:
+    def act(again: bool) -> Entry:
         with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
-            earlier = writer.by_token(token)
+            earlier = writer.by_token(token) if again else None
             if earlier is not None:
                 return earlier
             entry = _spend_entry(writer.connection, ledger, seq)
@@ -202,10 +203,10 @@ def attach(ledger: Ledger, seq: int, request: SpendRequest, *, who: str) -> Rece
     request = checked_request(request)
     terms = request_json(request)
 
-    def act() -> tuple[Entry, Entry]:
+    def act(again: bool) -> tuple[Entry, Entry]:
         with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
             entry = _spend_entry(writer.connection, ledger, seq)
-            earlier = writer.by_token(token)
+            earlier = writer.by_token(token) if again else None
             if earlier is not None:
                 return entry, earlier
             body = json.loads(entry.body)
@@ -241,9 +242,9 @@ def close_spend(ledger: Ledger, seq: int, released: str | Mapping[str, str], who
         body = {"sha256": sha256_text(canonical(files)), "files": files}
     token = uuid.uuid4().hex
 
-    def act() -> Entry:
+    def act(again: bool) -> Entry:
         with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
-            earlier = writer.by_token(token)
+            earlier = writer.by_token(token) if again else None
             if earlier is not None:
                 return earlier
             entry = _spend_entry(writer.connection, ledger, seq)

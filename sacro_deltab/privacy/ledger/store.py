@@ -74,14 +74,15 @@ class Store:
                         connection.execute(select(schema.meta.c.one).with_for_update())
                 yield connection
 
-    def retried(self, act: Callable[[], T]) -> T:
+    def retried(self, act: Callable[[bool], T]) -> T:
         """Run `act` again when the server broke a transaction off (serialisation, deadlock, lost connection).
 
-        `act` must find its own earlier success: entries carry a token, so nothing is counted twice.
+        `act` is told whether this is a further try; then it must look for its own earlier success first (entries carry
+        a token), so that nothing is counted twice.
         """
         for attempt in range(_RETRIES):
             try:
-                return act()
+                return act(attempt > 0)
             except LedgerError as error:
                 cause = error.__cause__
                 if not (isinstance(cause, DBAPIError) and _transient(cause)) or attempt == _RETRIES - 1:

@@ -64,7 +64,7 @@ class _Replay:
         twins = {f"{cohort_of(name)}/{unit}" for unit in ("person", "row")} - {name}
         for twin in sorted(twins & self.accounts.keys()):
             account = replace(account, links=tuple(sorted({*account.links, twin})))
-        before = shared_total({**self.accounts, name: account}, name)
+        before = shared_total(self.accounts, name, account)
         if body["before"] != before.to_json() or body["after"] != before.plus(request).to_json():
             self.problems.append(Problem(entry.seq, "its totals before and after do not add up"))
         self._put(name, replace(account, own=account.own.plus(request), limits=limits))
