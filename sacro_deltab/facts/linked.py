@@ -146,12 +146,16 @@ class LinkedTables:
     ) -> Verdict:
         """Audit everything printed with `gone` (cell ids) marked, for one variable."""
         from ..tables import audit_pattern
+        from ..tables.intervals import Contradiction
 
         problem = self.problem(variable, candidate, **kw)
         if problem is None:
             return Verdict(frozenset(), False)
         pattern = frozenset(((self.suppressed - self.complementary) | gone) & set(problem.cells))
-        found = audit_pattern(problem, pattern)
+        try:
+            found = audit_pattern(problem, pattern)
+        except Contradiction:  # a number is printed that the rule a reader believes in does not allow
+            return Verdict(frozenset(c.id for c in candidate), True)
         union = found.smallest_derivable_union
         small = union is not None and 0 < union.n < self.policy.min_n
         disclosed = set(found.exactly_disclosed) & set(problem.primary)
@@ -182,6 +186,7 @@ class Context:
     def protect(self, primary: frozenset[str]) -> frozenset[str]:
         """Rows to suppress besides `primary`, with everything published before taken as it is."""
         from ..tables import protect
+        from ..tables.intervals import Contradiction
 
         if not primary and not self.linked.cells:
             return frozenset()
@@ -195,7 +200,10 @@ class Context:
             problem = self.linked.problem(variable, self.candidate, primary=forced)
             if problem is None:
                 continue
-            result = protect(problem, policy="interval")
+            try:
+                result = protect(problem, policy="interval")
+            except Contradiction:
+                return frozenset(cell.key for cell in self.candidate) - primary
             by_id = {cell.id: cell.key for cell in self.candidate}
             chosen |= {by_id[name] for name in result.suppressed if name in by_id}
         return frozenset(chosen - primary)

@@ -334,7 +334,7 @@ def test_private_training_and_its_weights(make_session: Any, place: Path) -> Non
     first = json.loads((folder / "beta1.json").read_text(encoding="utf-8"))
     assert first["about"]["privacy"] == "formal" and first["about"]["basis"] == basis.digest
     assert session.budget.ledger.orphans() == []
-    folded = dict((row[0], row[1:]) for row in entries["folded_weights"].document.rows)
+    folded = {row[0]: row[1:] for row in entries["folded_weights"].document.rows}
     z = (study.X - np.array([folded[f][0] for f in study.feature_names])) / np.array(
         [folded[f][1] for f in study.feature_names]
     )
