@@ -280,6 +280,9 @@ def _departures(inventory: Inventory, session: Mapping[str, Any]) -> tuple[list[
     problems += [
         f"{shown(name)} was added after the session was finalised" for name in inventory.root if name not in known
     ]
+    stated = inventory.checksums.get(STATEMENT)
+    if stated is None or read_bytes(stated, limit=256) != digest_file(inventory.root[STATEMENT]).sha256.encode():
+        problems.append("certificate.json is not the one that `finalise` wrote")
     problems += _inside_departures(inventory, session)
     return [{"rules": ["session-statement"], "effect": "block"}] if problems else [], [*problems, *notes]
 

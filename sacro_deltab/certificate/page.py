@@ -102,7 +102,8 @@ def _masking(p: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _explanation(p: Mapping[str, Any], inner: Mapping[str, Any] | None) -> Iterable[str]:
-    yield "<table><tr><th width='38%'>outputs (csv and json each)</th><th width='9%'>verdict</th><th>what the rules asked for</th></tr>"
+    yield "<table><tr><th width='38%'>outputs (csv and json each)</th><th width='9%'>verdict</th>"
+    yield "<th>what the rules asked for</th></tr>"
     for (verdict, wants), names in _grouped(p, inner).items():
         yield f"<tr><td>{_e(', '.join(names))}</td><td>{_e(verdict)}</td><td class='small'>{wants}</td></tr>"
     yield "</table>"

@@ -29,6 +29,7 @@ from .envelope import ParsedEnvelope, good_signature, parse_envelope, sign
 from .inside import inside_digest
 from .layout import CERTIFIED, ENVELOPE, INSIDE, REVIEW, STATEMENT, Inventory, digest_file, read_bytes, scan, shown
 from .seal import INSIDE_STATEMENT
+from .shape import shape_problems
 from .statement import INSIDE_SUBJECT, STATEMENT_TYPE, TYPE_ROOT, utc_now
 
 if TYPE_CHECKING:
@@ -161,7 +162,10 @@ def load_record(folder: Path) -> Record:
     return Record(inventory, predicate, signed, signers, questions)
 
 
-def _questions(inventory: Inventory, predicate: Mapping[str, Any], signed: bool) -> tuple[Question, ...]:
+def _questions(
+    inventory: Inventory, predicate: Mapping[str, Any], signed: bool, sha256_of: Callable[[str], str] | None = None
+) -> tuple[Question, ...]:
+    known = sha256_of or (lambda name: digest_file(inventory.root[name]).sha256)
     asked: dict[str, list[str]] = {}
     inner = inner_statement(inventory, signed)
     blocks = [*predicate["outputs"], *((inner or {}).get("predicate", {}).get("outputs", ()))]
@@ -171,7 +175,7 @@ def _questions(inventory: Inventory, predicate: Mapping[str, Any], signed: bool)
     return tuple(
         Question(
             f["file"],
-            digest_file(inventory.root[f["file"]]).sha256,
+            known(f["file"]),
             f["verdict"],
             tuple(dict.fromkeys(asked.get(f["file"], ()))),
         )
@@ -423,7 +427,7 @@ def _read_one(
     envelope = parse_envelope(read_bytes(path, limit=2 * MAX_BYTES))
     keyid = _signer(envelope, trust, role, at)
     statement = read_canonical(envelope.payload, path=name, what="review")
-    if schema_faults(statement, kind):
+    if shape_problems(statement, "review", kind):
         raise CertificateError("does not follow its schema")
     predicate = statement["predicate"]
     if predicate["certificate_id"] != certificate_id or predicate["role"] != role:
@@ -460,16 +464,6 @@ def _signer(envelope: ParsedEnvelope, trust: Trust, role: str, at: datetime) -> 
     if not good_signature(envelope, keyid, value, key.public_pem):
         raise CertificateError("was changed after it was signed")
     return keyid
-
-
-def schema_faults(value: Any, part: str) -> list[str]:
-    """Departures from one part of `schemas/review.schema.json`: "sealed", "opened" or "answers"."""
-    from jsonschema import Draft202012Validator
-
-    from ..resources import schema
-
-    validator = Draft202012Validator({"$defs": schema("review")["$defs"], "$ref": f"#/$defs/{part}"})
-    return [f"{e.json_path} breaks {e.validator!r}" for e in validator.iter_errors(value)]
 
 
 def status(record: Record, submissions: Sequence[Submission]) -> list[FileStatus]:
@@ -512,14 +506,18 @@ def opened_answers(record: Record, submissions: Sequence[Submission]) -> list[di
 
 
 def review_lines(
-    inventory: Inventory, predicate: Mapping[str, Any], envelope: ParsedEnvelope, trust: Trust, at: datetime
+    inventory: Inventory,
+    predicate: Mapping[str, Any],
+    sha256_of: Callable[[str], str],
+    trust: Trust,
+    at: datetime,
 ) -> tuple[list[str], list[str]]:
-    """What `verify` says of the reviews: problems, and who decided what or is awaited."""
+    """What `verify` says of the reviews of a signed record: problems, and who decided what or is awaited."""
     submissions, problems = read_submissions(inventory, predicate["certificate_id"], trust, at)
     if problems:
         return problems, []
-    questions = _questions(inventory, predicate, envelope.signed)
-    record = Record(inventory, predicate, envelope.signed, (), questions)
+    questions = _questions(inventory, predicate, True, sha256_of)
+    record = Record(inventory, predicate, True, (), questions)
     states = status(record, submissions)
     awaited = sorted({role for s in states for role in s.awaited})
     counts = {o: sum(s.outcome == o for s in states) for o in ("accepted", "returned", "refused", "awaited")}

@@ -29,6 +29,7 @@ class Source:
     problems: tuple[str, ...]
     inventory: Inventory | None = None
     members: Mapping[str, bytes] = field(default_factory=dict)
+    _known: dict[str, Digests] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str, *, limit: int | None = None) -> bytes:
         """Bytes of one file."""
@@ -37,10 +38,11 @@ class Source:
         return self.members[name]
 
     def digests(self, name: str) -> Digests:
-        """Both digests of one file."""
-        if self.inventory is not None:
-            return digest_file(self.inventory.root[name])
-        return digest_bytes(self.members[name])
+        """Both digests of one file, worked out once: all checks of one verification are about the same bytes."""
+        if name not in self._known:
+            inventory = self.inventory
+            self._known[name] = digest_file(inventory.root[name]) if inventory else digest_bytes(self.members[name])
+        return self._known[name]
 
 
 def open_source(path: Path, *, released: bool = False) -> Source:

@@ -277,7 +277,7 @@ def _predicate(
             "answers": [dict(a) for a in context.answers],
         },
         "results": record_digests(results),
-        "checksums": _checksums(inventory),
+        "checksums": _checksums(inventory, context.stage),
         "inside": {"algorithm": ALGORITHM, "key": "kept in inside/"} if inventory.inside is not None else None,
     }
 
@@ -335,12 +335,10 @@ def _attack_reports(inventory: Inventory) -> list[dict[str, str]]:
     ]
 
 
-def _checksums(inventory: Inventory) -> dict[str, str]:
-    return {
-        name: digest_file(path).sha256
-        for name, path in sorted(inventory.checksums.items())
-        if name not in (ENVELOPE, STATEMENT)
-    }
+def _checksums(inventory: Inventory, stage: str) -> dict[str, str]:
+    """Digest of each checksum file. Those of files that are written later are derived by whoever verifies."""
+    later = (ENVELOPE, STATEMENT) if stage == "session" else (ENVELOPE,)
+    return {name: digest_file(path).sha256 for name, path in sorted(inventory.checksums.items()) if name not in later}
 
 
 def _not_checked(report: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None, context: Context) -> list[str]:

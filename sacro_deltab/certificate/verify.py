@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from . import verify_files as files
 from .canonical import MAX_BYTES, read_canonical
 from .envelope import ParsedEnvelope, check_signatures, parse_envelope
 from .layout import ENVELOPE
+from .shape import shape_problems
 from .sources import Source, open_source
 from .statement import INSIDE_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, TYPE_ROOT
 
@@ -198,7 +198,7 @@ def _verify_signed(run: _Run, envelope: ParsedEnvelope) -> VerifyResult:
         lambda: _waivers(run, predicate, signed_at),
         lambda: _files(run, statement),
         lambda: _ledger(run, predicate, node),
-        lambda: _review(run, predicate, envelope),
+        lambda: _review(run, predicate),
     ]
     for check in checks:
         check()
@@ -232,17 +232,7 @@ def check_type(statement: Any) -> None:
 
 def schema_problems(statement: Mapping[str, Any]) -> list[str]:
     """Where a statement departs from its schema; values are not repeated."""
-    errors = sorted(_validator(SUPPORTED[statement["predicateType"]]).iter_errors(statement), key=lambda e: e.json_path)
-    return [f"{e.json_path} breaks {e.validator!r}" for e in errors[:5]]
-
-
-@cache
-def _validator(name: str) -> Any:
-    from jsonschema import Draft202012Validator
-
-    from ..resources import schema
-
-    return Draft202012Validator(schema(name))
+    return shape_problems(statement, SUPPORTED[statement["predicateType"]])
 
 
 def _versions() -> str:
@@ -327,7 +317,7 @@ def ledger_problems(url: str, block: Mapping[str, Any] | None) -> list[str]:
     return [str(problem) for problem in report.problems[:3]]
 
 
-def _review(run: _Run, predicate: Mapping[str, Any], envelope: ParsedEnvelope) -> None:
+def _review(run: _Run, predicate: Mapping[str, Any]) -> None:
     from .review import review_lines
 
     inventory = run.source.inventory
@@ -342,7 +332,9 @@ def _review(run: _Run, predicate: Mapping[str, Any], envelope: ParsedEnvelope) -
     if any(c.name == "inside" and c.state == "fail" for c in run.checks):
         run.skip("review", "inside/ is not as certified, so its reviews were not read")
         return
-    problems, notes = review_lines(inventory, predicate, envelope, run.trust, run.at)
+    problems, notes = review_lines(
+        inventory, predicate, lambda name: run.source.digests(name).sha256, run.trust, run.at
+    )
     run.add("review", problems, "; ".join(notes))
 
 

@@ -117,7 +117,7 @@ def _checksums(source: Source, predicate: Mapping[str, Any]) -> Iterator[Line]:
         yield "checksums", "not checked", [], "checksums/ and config.json are not part of a release"
         return
     certified: Mapping[str, str] = predicate["checksums"]
-    derived = [n for n in (STATEMENT, ENVELOPE) if n in source.names]
+    derived = [n for n in (STATEMENT, ENVELOPE) if n in source.names and n not in certified]
     expected = {*certified, *derived}
     gone = sorted(expected - set(inventory.checksums))
     kept = set(predicate["kept_inside"]) if inventory.inside is None else set()

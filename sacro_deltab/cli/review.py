@@ -88,13 +88,14 @@ def _submit(
 def _from_file(path: Path) -> Callable[[Question], FileDecision]:
     import yaml
 
-    from ..certificate.review import FileDecision, schema_faults
+    from ..certificate.review import FileDecision
+    from ..certificate.shape import shape_problems
 
     try:
         data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise InputError(f"the answers cannot be read ({type(error).__name__}).", path=path) from None
-    if faults := schema_faults(data, "answers"):
+    if faults := shape_problems(data, "review", "answers"):
         raise InputError(f"the answers do not follow their schema: {faults[0]}.", path=path)
 
     def decide(question: Question) -> FileDecision:
