@@ -28,9 +28,20 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 def canonical(value: Any) -> str:
     """JSON text with sorted keys, no blanks, no NaN: the only form that is ever hashed."""
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return json.dumps(
+            value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False, default=_plain
+        )
     except (TypeError, ValueError) as error:
         raise InputError(f"a ledger entry can hold plain JSON values only ({error})") from error
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars and read-only mappings as what they hold; anything else is refused."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is none")
 
 
 def sha256_text(text: str) -> str:

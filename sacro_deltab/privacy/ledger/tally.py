@@ -142,8 +142,8 @@ def checked_request(request: SpendRequest) -> SpendRequest:
     ):
         if value not in allowed:
             raise InputError(f"{what} must be one of {', '.join(allowed)}")
-    if request.n_public is not None:
-        number(request.n_public, "n_public", above=0)
+    if request.n_public is not None and not number(request.n_public, "n_public", above=0).is_integer():
+        raise InputError("n_public must be a whole number of people")
     if mu is not None and not covers(mu, epsilon, delta_dp):
         raise PrivacyError(
             "ε and δ are smaller than what a Gaussian release of this μ costs",
