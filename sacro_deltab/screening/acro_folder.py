@@ -43,7 +43,8 @@ def check_acro(
     report: Report, records: list[Record], files: Mapping[str, Snapshot], context: Context, min_n: int
 ) -> None:
     """Judge plain ACRO records into `report`."""
-    contents = {name: read_content(snapshot, context.limits) for name, snapshot in files.items()}
+    mine = {ref.name for record in records for ref in record.files}
+    contents = {name: read_content(files[name], context.limits) for name in sorted(mine & set(files))}
     counts: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, Grid]] = {}
     grids: list[tuple[str, Grid]] = []
     for record in records:

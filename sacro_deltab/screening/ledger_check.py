@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from .report import Noted, note
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from ..privacy.ledger import Entry, Ledger
+    from ..privacy.ledger import Ledger
 
 _ASK = ("Was the noise drawn as the record says? Nothing here proves it.",)
 
@@ -27,8 +28,7 @@ class LedgerView:
     counts: bool = False
     findings: list[Noted] = field(default_factory=list)
     ledger: Ledger | None = None
-    closed: dict[str, str] = field(default_factory=dict)  # file digest or release digest → spend's partition
-    spends: dict[str, Entry] = field(default_factory=dict)
+    closed: dict[str, int] = field(default_factory=dict)  # digest of a release or of one file → the spend it closes
 
     def to_json(self) -> dict[str, Any] | None:
         """For the report's `privacy`."""
@@ -94,25 +94,26 @@ def open_view(url: str | Path | None, pinned: list[Mapping[str, str]], *, named:
         )
         return view
     view.counts = True
+    for entry in view.ledger.history():
+        if entry.kind == "close" and entry.ref is not None:
+            body = json.loads(entry.body)
+            for digest in (body["sha256"], *body.get("files", {}).values()):
+                view.closed.setdefault(str(digest), entry.ref)
     return view
 
 
-def spend_of(view: LedgerView, files: Iterable[Snapshot]) -> Entry | None:
-    """The spend that a closing entry ties to exactly these released bytes, or None."""
-    if not view.counts or view.ledger is None:
+def spend_of(view: LedgerView, files: Iterable[Snapshot]) -> int | None:
+    """Number of the spend that a closing entry ties to exactly these released bytes, or None."""
+    if not view.counts:
         return None
     from ..evidence import release_digest
 
     listed = list(files)
     whole = release_digest((snapshot.name, snapshot.data) for snapshot in listed)
-    found = view.ledger.released_in(whole)
-    if found is not None:
-        return found
-    each = [view.ledger.released_in(snapshot.sha256) for snapshot in listed]
-    first = each[0] if each else None
-    if first is not None and all(entry is not None and entry.seq == first.seq for entry in each):
-        return first
-    return None
+    if whole in view.closed:
+        return view.closed[whole]
+    each = {view.closed.get(snapshot.sha256) for snapshot in listed}
+    return each.pop() if len(each) == 1 else None
 
 
 def unproved(what: str) -> Noted:

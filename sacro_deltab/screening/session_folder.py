@@ -16,7 +16,7 @@ from ..errors import InputError, SacroDeltabError, UnreadableError
 from ..evidence import SCHEMA_ID as EVIDENCE_ID
 from ..evidence import evidence_errors
 from ..facts.types import Fact, Facts, Provider, facts_from_json
-from ..outputs import MARK, OutputDocument, document_errors
+from ..outputs import MARK, OutputDocument
 from ..record import suppressed_cells
 from .content import Content
 from .context import Context
@@ -66,18 +66,17 @@ class Session:
     report: Report
     documents: dict[str, OutputDocument] = field(default_factory=dict)
     contents: dict[str, Content] = field(default_factory=dict)
+    read: dict[str, tuple[OutputDocument | None, list[Noted]]] = field(default_factory=dict)
     tables: TableFindings | None = None
+    _by_file: dict[str, Mapping[str, Any]] | None = None
 
     def entry_of(self, record: Record) -> Mapping[str, Any] | None:
         """The evidence entry that names this record's files."""
-        if self.evidence is None:
-            return None
-        names = {ref.name for ref in record.files}
-        for entry in self.evidence["outputs"]:
-            if names & set(entry["files"]):
-                found: Mapping[str, Any] = entry
-                return found
-        return None
+        if self._by_file is None:
+            listed = () if self.evidence is None else self.evidence["outputs"]
+            self._by_file = {name: entry for entry in reversed(listed) for name in entry["files"]}
+        found = (self._by_file.get(ref.name) for ref in record.files)
+        return next((entry for entry in found if entry is not None), None)
 
 
 def read_evidence_part(
@@ -98,12 +97,38 @@ def read_evidence_part(
         data = load_strict(take(root / EVIDENCE, EVIDENCE, wide).data, EVIDENCE, wide)
     except UnreadableError as error:
         return None, [note("no-evidence", "block", f"{EVIDENCE} cannot be read: {error.what}.")]
-    errors = (
-        evidence_errors(data) if isinstance(data, dict) and data.get("schema") == EVIDENCE_ID else ["document: schema"]
-    )
+    errors = _evidence_errors(data)
     if errors:
         return None, [note("no-evidence", "block", f"{EVIDENCE} does not match its schema ({errors[0]}).")]
     return data, []
+
+
+def _evidence_errors(data: Any) -> list[str]:
+    """Faults of the evidence: its schema, with the thousands of facts checked by hand (the same rules, in time)."""
+    if not isinstance(data, dict) or data.get("schema") != EVIDENCE_ID or not isinstance(data.get("outputs"), list):
+        return ["document: not this schema"]
+    errors: list[str] = []
+    shells = []
+    for index, entry in enumerate(data["outputs"]):
+        facts = entry.get("facts") if isinstance(entry, dict) else None
+        if not isinstance(facts, dict) or not _facts_hold(facts):
+            errors.append(f"outputs/{index}/facts: not named facts with a value and who said it")
+            continue
+        shells.append({**entry, "facts": {**facts, "facts": {}, "parts": []}, "decision": {}, "raw": None})
+    return errors or evidence_errors({**data, "outputs": shells})
+
+
+def _facts_hold(facts: Mapping[str, Any]) -> bool:
+    try:
+        parsed = facts_from_json(facts)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
+    keys = [part.key for part in parsed.parts]
+    blocks = [facts["facts"], *(part["facts"] for part in facts["parts"])]
+    known = all(set(fact) == {"value", "by"} for block in blocks for fact in block.values())
+    return (
+        known and len(set(keys)) == len(keys) and all(part.kind in ("cell", "quantile", "row") for part in parsed.parts)
+    )
 
 
 def check_session(session: Session) -> None:
@@ -179,7 +204,8 @@ def _load_documents(session: Session, record: Record) -> None:
         content = read_content(snapshot, session.context.limits)
         session.contents[ref.name] = content
         if content.kind == "json":
-            document, _ = document_of_json(content, snapshot.data)
+            session.read[ref.name] = document_of_json(content, snapshot.data)
+            document = session.read[ref.name][0]
             if document is not None:
                 session.documents[document.name] = document
 
@@ -343,7 +369,7 @@ def _document(
         content, snapshot = session.contents.get(report.file), session.files.get(report.file)
         if content is None or snapshot is None or content.kind != "json":
             continue
-        document, findings = document_of_json(content, snapshot.data)
+        document, findings = session.read[report.file]
         report.add(*findings)
     if document is None:
         return None
@@ -464,11 +490,11 @@ def _judge_document(
 
 def _raw(entry: Mapping[str, Any], shared: FileReport) -> OutputDocument | None:
     data = entry["raw"]
-    if not isinstance(data, dict) or document_errors(data):
+    if not isinstance(data, dict):
         shared.add(note("not-judged", "block", "not judged: missing its unrounded document in the evidence"))
         return None
     try:
-        return OutputDocument.from_json(data)
+        return OutputDocument.from_json(data)  # the judge holds it against its schema
     except (ValueError, KeyError, TypeError):
         shared.add(note("not-judged", "block", "not judged: its unrounded document in the evidence is damaged"))
         return None
