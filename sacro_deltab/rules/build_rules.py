@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
 from itertools import pairwise
 from types import MappingProxyType
@@ -25,18 +25,29 @@ _EXPECT = {
 }
 
 
-def build(files: dict[str, MarkedFile], problems: list[Problem], words: Vocabulary) -> RuleSet | None:
-    """Build all rules and the rule set; None (and `problems`) where parameters cannot be read off."""
+def build(
+    files: dict[str, MarkedFile],
+    problems: list[Problem],
+    words: Vocabulary,
+    unsound: Collection[tuple[str, int | None]] = (),
+) -> RuleSet | None:
+    """Build all rules and the rule set; None where there are `problems` or rules too `unsound` to build."""
     rules: list[Rule] = []
     seen: dict[str, Place] = {}
     for name in sorted(files):
         marked = files[name]
+        if (name, None) in unsound:
+            continue
         for index, data in enumerate(marked.data.get("rules", [])):
+            if (name, index) in unsound:
+                continue
             place = marked.place("rules", index, "id")
             if data["id"] in seen:
                 problems.append(Problem(place, f"this id is taken, see {seen[data['id']]}", data["id"]))
             seen[data["id"]] = place
             rules.append(_RuleBuilder(marked, index, data, words, problems).build())
+    if unsound:
+        return None
     _check_references(rules, files, words, problems)
     parameters = _parameters(words, {rule.id: rule for rule in rules}, problems)
     if problems:

@@ -27,6 +27,7 @@ class Draft:
     files: dict[str, MarkedFile] = field(default_factory=dict)
     raw: dict[str, bytes] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    unsound: set[tuple[str, int | None]] = field(default_factory=set)  # (file, rule) that nothing can be built of
 
     def problem(self, place: Place, what: str, rule: str | None = None) -> None:
         """Note something wrong."""
@@ -100,41 +101,48 @@ def load_base(source: str | Path | None = None) -> RuleSet:
 
 @lru_cache(maxsize=16)
 def _parse(folder: str, raw: tuple[tuple[str, bytes], ...]) -> RuleSet:
+    """Three passes, each over what the passes before left sound, so that one run names every mistake once."""
     draft = Draft(Path(folder), raw=dict(raw))
     for name, content in raw:
-        shown = str(Path(folder) / name)
-        draft.files[name] = read_marked(Path(folder) / name, shown, raw=content)
-        draft.problems += draft.files[name].problems
-        draft.files[name].problems = []
-    raise_problems(draft.problems, f"the rule set in {folder}")
-    _check_shapes(draft)
-    raise_problems(draft.problems, f"the rule set in {folder}")
-    ruleset = build_rules.build(draft.files, draft.problems, build_vocabulary.build(draft.files, draft.problems))
-    raise_problems(draft.problems, f"the rule set in {folder}")
-    assert ruleset is not None
-    return _finish(ruleset, draft, folder)
-
-
-def _finish(ruleset: RuleSet, draft: Draft, folder: str) -> RuleSet:
-    return replace(ruleset, sha256=digest(draft.raw), folder=folder)
-
-
-def _check_shapes(draft: Draft) -> None:
+        draft.files[name] = read_marked(Path(folder) / name, str(Path(folder) / name), raw=content)
     for name in _SPECIAL:
         if name not in draft.files:
             draft.problem(Place(str(draft.folder / name), 1, 1), "the file is missing")
     for name, marked in draft.files.items():
-        if not isinstance(marked.data, dict):
-            draft.problem(marked.place(), "must be a mapping")
-        elif name in ("decisions.yaml", "sources.yaml"):
-            check(marked, name.removesuffix(".yaml"))
-        else:
-            _check_rule_file(name, marked)
-        draft.problems += marked.problems
-        marked.problems = []
+        _check_shape(name, marked, draft)
+    sound = all(name in draft.files and not draft.files[name].problems for name in _SPECIAL)
+    ruleset = None
+    if sound:
+        words = build_vocabulary.build(draft.files, draft.problems)
+        ruleset = build_rules.build(draft.files, draft.problems, words, draft.unsound)
+    raise_problems(_all_problems(draft), f"the rule set in {folder}")
+    assert ruleset is not None
+    return replace(ruleset, sha256=digest(draft.raw), folder=folder)
 
 
-def _check_rule_file(name: str, marked: MarkedFile) -> None:
+def _all_problems(draft: Draft) -> list[Problem]:
+    """Of several problems at one place the first: what follows from a value that cannot be read is no news."""
+    first: dict[tuple[str, int, int], Problem] = {}
+    for marked in draft.files.values():
+        for problem in marked.problems:
+            first.setdefault((problem.place.path, problem.place.line, problem.place.column), problem)
+    later = [p for p in draft.problems if (p.place.path, p.place.line, p.place.column) not in first]
+    return [*first.values(), *later]
+
+
+def _check_shape(name: str, marked: MarkedFile, draft: Draft) -> None:
+    if marked.data is None and marked.problems:
+        draft.unsound.add((name, None))
+    elif not isinstance(marked.data, dict):
+        marked.problems.append(Problem(marked.place(), "must be a mapping"))
+        draft.unsound.add((name, None))
+    elif name in ("decisions.yaml", "sources.yaml"):
+        check(marked, name.removesuffix(".yaml"))
+    else:
+        _check_rule_file(name, marked, draft)
+
+
+def _check_rule_file(name: str, marked: MarkedFile, draft: Draft) -> None:
     check(marked, "ruleset", skip="rules")
     wanted = ("ruleset", "vocabulary", "parameters") if name == "ruleset.yaml" else ("section", "rules")
     for key in wanted:
@@ -143,9 +151,13 @@ def _check_rule_file(name: str, marked: MarkedFile) -> None:
     rules = marked.data.get("rules", [])
     if not isinstance(rules, list):
         marked.problems.append(Problem(marked.place("rules"), "'rules' must be a list"))
+        draft.unsound.add((name, None))
         return
     for index, rule in enumerate(rules):
+        before = len(marked.problems)
         check_rule(marked, index, rule)
+        if len(marked.problems) > before:
+            draft.unsound.add((name, index))
 
 
 def check_rule(marked: MarkedFile, index: int, rule: Any) -> None:

@@ -160,3 +160,13 @@ def test_a_new_rule_touches_yaml_only(tmp_path):
     ruleset = load_ruleset(copy)
     decision = decide(ruleset, honest(ruleset, "n_subjects"))
     assert any("MP-24" in f.rules for f in decision.findings)
+
+
+def test_mistakes_of_every_kind_are_listed_in_one_run(tmp_path):
+    copy = copy_rules(tmp_path)
+    change(copy, MP, REQUIRE, "require: {m: {at_least: 100}}")  # a name
+    change(copy, MP, "require: {n: {at_least: 50}}", "require: {n: {at_leat: 50}}")  # a shape
+    change(copy, MP, "require: {residual_dof: {at_least: 10}}", "require: {residual_dof: {at_least: 1e1}}")  # a value
+    change(copy, "50-age.yaml", "section:", "section: [")  # no YAML at all
+    found = fails(copy)
+    assert len(found) == 4, found
