@@ -50,7 +50,9 @@ class Crate:
     outputs: tuple[str, ...]
 
 
-def write_crate(folder: Path, trust: Trust | Path, target: Path, names: Names | None = None) -> Crate:
+def write_crate(
+    folder: Path, trust: Trust | Path, target: Path, names: Names | None = None, *, now: datetime | None = None
+) -> Crate:
     """Verify `folder` and package it.
 
     Raises
@@ -62,12 +64,13 @@ def write_crate(folder: Path, trust: Trust | Path, target: Path, names: Names | 
     """
     if target.exists() or target.resolve().is_relative_to(folder.resolve()):
         raise InputError("the crate's file exists, or lies in the folder it packages.", path=target)
-    result = verify_path(folder, trust)
+    moment = now or datetime.now(UTC)
+    result = verify_path(folder, trust, at=moment)
     if not result.ok or result.statement is None:
         raise CertificateError(f"the folder is not packaged: {result.conclusion()}.", path=folder)
     predicate = result.statement["predicate"]
     inventory = scan(folder)
-    turned_down = _turned_down(inventory, predicate, trust)
+    turned_down = _turned_down(inventory, predicate, trust, moment)
     failed = predicate["verdict"] == "fail" or bool(turned_down)
     packed = [] if failed else _outputs(result)
     payload = {f"outputs/{name}": read_bytes(inventory.root[name]) for name in packed}
@@ -80,7 +83,9 @@ def write_crate(folder: Path, trust: Trust | Path, target: Path, names: Names | 
     return Crate(target, urn, predicate["verdict"], tuple(packed))
 
 
-def _turned_down(inventory: Inventory, predicate: Mapping[str, Any], trust: Trust | Path) -> list[str]:
+def _turned_down(
+    inventory: Inventory, predicate: Mapping[str, Any], trust: Trust | Path, moment: datetime
+) -> list[str]:
     """Files that a checker refused or returned: a disclosure check by people has then failed."""
     from ..trust import load_trust
     from .review import load_record, read_submissions, status
@@ -89,7 +94,7 @@ def _turned_down(inventory: Inventory, predicate: Mapping[str, Any], trust: Trus
     found = {a["file"] for a in answers if a["decision"] != "accept"}
     if inventory.inside is not None:
         known = load_trust(trust) if isinstance(trust, Path) else trust
-        submissions, _ = read_submissions(inventory, predicate["certificate_id"], known, datetime.now(UTC))
+        submissions, _ = read_submissions(inventory, predicate["certificate_id"], known, moment)
         states = status(load_record(inventory.folder), submissions)
         found |= {s.file for s in states if {"refuse", "return"} & set(s.votes.values())}
     return sorted(found)
