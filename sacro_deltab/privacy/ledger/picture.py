@@ -39,12 +39,13 @@ def budget_png(ledger: Ledger, *, width: float = 8.0, height: float = 4.0) -> by
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     lines = sorted(curves(ledger.history()).items(), key=lambda item: -item[1][-1][1])
+    last = max((points[-1][0] for _, points in lines), default=None)
     limits = sorted({points[-1][2] for _, points in lines})
     for name, points in lines[:_MOST]:
         start = points[0][0] - timedelta(seconds=1)
-        when: Any = [start, *(p[0] for p in points)]  # dates, which matplotlib takes and its types do not
-        spent = [0.0, *(p[1] for p in points)]
-        axes.step(when, spent, where="post", marker="o", markersize=3, label=name)
+        when: Any = [start, *(p[0] for p in points), last]  # dates, which matplotlib takes and its types do not
+        spent = [0.0, *(p[1] for p in points), points[-1][1]]
+        axes.step(when, spent, where="post", marker="o", markersize=3, markevery=slice(1, -1), label=name)
     for limit in limits:
         axes.axhline(limit, linestyle="--", color="0.3", linewidth=1)
         axes.annotate(
@@ -56,7 +57,7 @@ def budget_png(ledger: Ledger, *, width: float = 8.0, height: float = 4.0) -> by
     more = f", {_MOST} of {len(lines)} partitions" if len(lines) > _MOST else ""
     axes.set_title(f"Privacy budget of ledger {ledger.id[:8]}{more}", fontsize=10)
     if lines:
-        axes.legend(fontsize=7, loc="upper left")
+        figure.legend(fontsize=7, loc="outside right upper")
     else:
         axes.text(0.5, 0.5, "nothing spent yet", transform=axes.transAxes, ha="center")
     figure.autofmt_xdate()
