@@ -13,6 +13,7 @@ from .moments import NoisyMoments
 
 _VAR_FLOOR = 0.02  # of t in [−1, 1]: a cohort of ages within ±14 % of the public range
 _SQUARE_FLOOR = 0.004  # of the part of t² that t does not explain; 4/45 for uniform ages
+_LEAST_SHRINK = 0.15
 _EIGEN_FLOOR = 0.05  # of the Gram of scores that are white in public people
 
 
@@ -52,12 +53,12 @@ def age_moments(n: float, t: float, q: float, tq: float, qq: float) -> AgeMoment
     return AgeMoments(mean, var, slope, max(left, _SQUARE_FLOOR))
 
 
-def james_stein(vector: Array, noise_variance: float, *, spare: int = 0) -> Array:
+def james_stein(vector: Array, noise_variance: float, *, spare: int = 0, least: float = 0.0) -> Array:
     """Positive-part James-Stein shrinkage to zero of a vector whose entries carry noise of this variance."""
     square = float(vector @ vector)
     if square <= 0:
         return vector
-    return np.asarray(vector * max(0.0, 1 - max(vector.size - spare, 1) * noise_variance / square))
+    return np.asarray(vector * max(least, 1 - max(vector.size - spare, 1) * noise_variance / square))
 
 
 def shrunk_gram(gram: Array, noise_variance: float) -> Array:
@@ -98,10 +99,13 @@ def fit_moments(moments: NoisyMoments, axes: Axes, *, white: bool = True) -> Wei
         beta, conf_mean, cov_t, cov_sq, gram = _deconfound(moments, u_mean, age, q_mean, cov_t, cov_sq, gram)
         u_mean = u_mean - conf_mean @ beta
     cov_q = cov_sq - (2 * age.mean + age.slope) * cov_t
-    b: Array = np.asarray(np.linalg.solve(gram, cov_t), dtype=np.float64)
     noise_t = (sd["ut"] / n) ** 2 + (sd["u"] / n * age.mean) ** 2
     noise_q = ((sd["uq"] / n) ** 2 + (sd["u"] / n * q_mean) ** 2) / 4 + (2 * age.mean + age.slope) ** 2 * noise_t
-    gamma = james_stein(cov_t, noise_t) / age.var
+    # Shrinking cov(u, t) changes no direction: deltas keep theirs, predicted ages lose the stretch noise gives them.
+    # Never to nothing: where noise explains it all, the direction is the best guess there is.
+    shrunk = james_stein(cov_t, noise_t, least=_LEAST_SHRINK)
+    b: Array = np.asarray(np.linalg.solve(gram, shrunk), dtype=np.float64)
+    gamma = shrunk / age.var
     curve = shrink_along(cov_q / age.square_var, b, noise_q / age.square_var**2)
     return finish(moments, axes, age, b, gamma, curve, u_mean, beta)
 
