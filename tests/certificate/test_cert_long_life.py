@@ -22,21 +22,21 @@ def test_every_supported_version_has_a_fixture() -> None:
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda p: p.name)
 def test_old_certificates_verify(version: Path) -> None:
-    for path in (version / "outputs", version / "release.zip"):
+    for path in (version / "session", version / "release.zip"):
         result = verify_path(path, version / "trust.json", at=DAY)
         assert result.ok and result.verdict == "review", [c.line() for c in result.checks]
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda p: p.name)
 def test_reviews_in_them_are_read(version: Path) -> None:
-    result = verify_path(version / "outputs", version / "trust.json", at=DAY)
+    result = verify_path(version / "session", version / "trust.json", at=DAY)
     assert next(c.text for c in result.checks if c.name == "review") == "4 accepted"
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda p: p.name)
 def test_what_is_verified_is_the_bytes_that_were_signed(version: Path, tmp_path: Path) -> None:
     folder = tmp_path / "o"
-    shutil.copytree(version / "outputs", folder)
+    shutil.copytree(version / "session", folder)
     payload = read_envelope(folder / "certificate.dsse.json").payload
     assert b'"stage": "certified"' in payload
     (folder / "inside" / "evidence.json").write_text("{}")
