@@ -63,6 +63,25 @@ def test_processes_race_for_the_last_of_the_budget(new_url: Callable[[], str], k
     race(new_url(), key, processes=8, attempts=12, affordable=60)
 
 
+def test_readers_are_not_alarmed_by_a_writer(new_url: Callable[[], str], key: Path) -> None:
+    """Opening and verifying while another process spends: sound each time."""
+    url = new_url()
+    open_ledger(url, key=key)
+    context = multiprocessing.get_context("fork")
+    gate, answers = context.Barrier(2), context.Queue()
+    limits = replace(LIMITS, epsilon_total=100.0)
+    writer = context.Process(target=_spender, args=(url, key, 0, 60, limits, gate, answers))
+    writer.start()
+    gate.wait(60)
+    rounds = 0
+    while writer.is_alive() or rounds < 3:
+        assert open_ledger(url, key=key, create=False, read_only=True).verify().problems == ()
+        rounds += 1
+    granted, refused = answers.get(timeout=60)
+    writer.join(60)
+    assert (len(granted), refused) == (60, 0)
+
+
 @pytest.mark.soak
 def test_sixteen_processes_of_two_hundred_attempts(
     new_url: Callable[[], str], key: Path, record_property: Callable[[str, object], None]

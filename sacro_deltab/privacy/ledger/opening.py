@@ -75,13 +75,14 @@ def open_ledger(
     bring_up_to_date(store)
     with store.read() as connection:
         identity = read_identity(connection, store.where)
-        key_path = path if path is not None and path.is_file() else None
-        if checked:
+    ledger = Ledger(store, identity, path if path is not None and path.is_file() else None, Pin.all_of(pins))
+    if checked:
+        anchor = ledger.anchor()  # before the entries are read: others may go on spending
+        with store.read() as connection:
             head = read_head(connection, identity, store.where)
             read_accounts(connection, head, store.where)
-            anchor = None if key_path is None else Anchor.beside(key_path, identity.id).peek()
             check_anchor(connection, head, anchor, store.where)
-    return Ledger(store, identity, key_path, Pin.all_of(pins))
+    return ledger
 
 
 def _initialise(store: Store, key_path: Path | None, who: str) -> None:
@@ -125,4 +126,5 @@ def _initialise(store: Store, key_path: Path | None, who: str) -> None:
         insert_entry(connection, entry)
     anchor = Anchor.beside(key.path, ledger_id)
     with anchor.held() as handle:
-        anchor.write(handle, entry.seq, entry.digest)
+        if Anchor.read(handle) is None:  # others may have spent already
+            anchor.write(handle, entry.seq, entry.digest)

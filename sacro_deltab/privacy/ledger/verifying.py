@@ -106,6 +106,7 @@ def verify(
         Called with the number of entries read so far, every 1,000 entries.
     """
     expected = [checked_digest(head, "an expected head") for head in expected_heads]
+    anchor, notes = ledger.anchor(), []  # before the entries are read: others may go on spending
     with ledger.store.read() as connection:
         replay, last, count, digests = _replayed(connection, ledger, progress)
         stored = {row.partition: row.tally for row in connection.execute(select(schema.partitions))}
@@ -116,7 +117,6 @@ def verify(
     missing = [head for head in expected if head not in digests]
     for head in missing:
         problems.append(Problem(None, f"a certificate names the head {head[:16]}…, which is not in this ledger"))
-    anchor, notes = ledger.anchor(), []
     if anchor is None:
         notes.append("no anchor at hand: an older copy put back would be found only through a certificate")
     elif digests.get(anchor[1]) != anchor[0]:
