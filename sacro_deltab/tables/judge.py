@@ -127,7 +127,7 @@ def audit_pattern(
     suppressed = problem.pattern(suppressed)
     seen = release(problem, suppressed)
     n_intervals = count_intervals(seen)
-    mean = mean_intervals(seen) if means and problem.kind == "means" else {}
+    mean = mean_intervals(seen, n_intervals) if means and problem.kind == "means" else {}
     disclosed = tuple(sorted(c for c, (lo, hi) in n_intervals.items() if lo == hi))
     span = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms])
     union = span.smallest()
@@ -165,7 +165,7 @@ def _expert(
 ) -> Expert | None:
     if problem.kind != "means" or not (problem.identities or seen.squares):
         return None
-    intervals = mean_intervals(seen, problem.identities) if problem.identities else dict(mean)
+    intervals = mean_intervals(seen, n, problem.identities) if problem.identities else dict(mean)
     if seen.squares:
         intervals = _with_squares(seen, n, intervals)
     margins = [i.atoms for i in problem.identities if i.is_margin]
@@ -212,14 +212,18 @@ def count_intervals(seen: Released) -> dict[str, Interval]:
     return out
 
 
-def mean_intervals(seen: Released, identities: Sequence[Identity] = ()) -> dict[str, MeanInterval]:
-    """Interval of the mean of every withheld cell that has somebody in it."""
+def mean_intervals(
+    seen: Released, n: Mapping[str, Interval], identities: Sequence[Identity] = ()
+) -> dict[str, MeanInterval]:
+    """Interval of the mean of every withheld cell that may have somebody in it (`n`: the intervals of N)."""
     system = MeanSystem(
         seen.n_atoms, seen.counts, seen.means, list(seen.targets.values()), seen.value_bounds, seen.integer, identities
     )
     known: dict[tuple[int, ...], MeanInterval] = {}
     out = {}
     for name, atoms in seen.targets.items():
+        if n[name][1] == 0:
+            continue  # known to be nobody: there is no mean
         if atoms not in known:
             known[atoms] = system.interval(atoms)
         out[name] = known[atoms]
