@@ -66,7 +66,7 @@ _TOKEN = 80  # longest declared word that is repeated in what leaves
 
 @dataclass(frozen=True)
 class Context:
-    """Everything a statement is made of besides the files.
+    """Everything a statement is made of besides the files. `known` keeps digests of files that were read already.
 
     stage: "session" (unsigned, by `finalise`) or "certified" (by `certify`). cap: reasons why neither `pass` nor
     `formal` may be stated.
@@ -83,6 +83,7 @@ class Context:
     answers: Sequence[Mapping[str, Any]] = ()
     extra_findings: Sequence[Mapping[str, Any]] = ()
     notes: tuple[str, ...] = field(default=())
+    known: dict[str, Digests] = field(default_factory=dict, repr=False, compare=False)
 
 
 def utc_now(now: datetime | None = None) -> str:
@@ -219,7 +220,9 @@ def _results(inventory: Inventory) -> dict[str, Any]:
 
 def _subjects(inventory: Inventory, context: Context) -> dict[str, Digests]:
     leave_out = {ENVELOPE} | ({STATEMENT} if context.stage == "session" else set())
-    return {name: digest_file(path) for name, path in sorted(inventory.root.items()) if name not in leave_out}
+    for name in inventory.root.keys() - context.known.keys() - leave_out:
+        context.known[name] = digest_file(inventory.root[name])
+    return {name: context.known[name] for name in sorted(inventory.root) if name not in leave_out}
 
 
 def _inside_subject(inventory: Inventory, context: Context) -> list[dict[str, Any]]:
