@@ -1,0 +1,53 @@
+"""The examples of the manual run as written."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), flags=re.S)
+
+
+def test_the_session_example_runs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = blocks("session.md", "python")
+    exec(compile(code, "docs/session.md", "exec"), {})
+    out = capsys.readouterr().out
+    assert (place / "outputs" / "results.json").is_file()
+    assert "to get it out: merge" in out
+
+
+def test_the_declaration_example_is_valid() -> None:
+    from sacro_deltab.rules import load_ruleset
+    from sacro_deltab.session.said import read_said
+
+    (text,) = blocks("session.md", "json")
+    said = read_said(json.loads(text), "researcher", load_ruleset())
+    assert said.about("correlation", "correlation")["output.declared"].value is False
+    assert said.about("delta_sd", "delta_sd")["output.declared"].value is True
+
+
+def test_every_option_of_the_manual_exists() -> None:
+    import typer
+    from click import Command, Group
+
+    from sacro_deltab.cli import _register, app
+
+    if not app.registered_commands:
+        _register()
+    group: Any = typer.main.get_command(app)
+    assert isinstance(group, Group)
+    for text in blocks("run.md", "console"):
+        for line in text.replace("\\\n", " ").splitlines():
+            words = shlex.split(line.removeprefix("$ "))
+            command: Command = group.commands[words[1]]
+            known = {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
+            assert {w for w in words[2:] if w.startswith("--")} <= known
