@@ -57,7 +57,7 @@ def server_folder() -> Path | None:
 @contextmanager
 def running_server(folder: Path) -> Iterator[str]:
     """A PostgreSQL server on a socket in a temporary folder; yields a URL with `{name}` for the database."""
-    base = Path(tempfile.mkdtemp(prefix="pg", dir=memory_folder() or "/tmp"))  # a socket's path must be short
+    base = Path(tempfile.mkdtemp(prefix="pg", dir=memory_folder()))  # a socket's path must be short
     data, user = base / "data", "postgres"
     as_user: list[str] = []
     if os.geteuid() == 0:  # the server refuses to run as root
