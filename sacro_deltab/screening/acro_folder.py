@@ -93,6 +93,8 @@ def _file(
     if record.type == "table" and grid is not None:
         report.add(*_table(record, ref, grid, counts, min_n))
         report.type = "count_table" if _is_count(record, grid) else None
+    elif record.type == "table":
+        report.add(note("empty", "block", "The table has no rows of numbers; an empty table never passes."))
     elif content.kind in IMAGES:
         report.add(note("not-judged", "block", "not judged: missing the numbers that are drawn", next_step=_OWN))
     elif record.type == "regression" and content.kind == "table":
@@ -129,9 +131,9 @@ def _grid(content: Content | None) -> Grid | None:
     if content is None or content.kind != "table":
         return None
     table: TableData = content.data
-    if table.header is None or not table.rows:
+    rows = [*([table.header] if table.header else []), *table.rows]  # labels may be numbers: ACRO always has a header
+    if len(rows) < 2 or len(rows[0]) < 2:
         return None
-    rows = [table.header, *table.rows] if table.header else list(table.rows)
     header = 1
     for row in rows[1:4]:
         if row and (not row[0].strip() or _blank_tail(row)) and not any(number(cell) is not None for cell in row[1:]):
