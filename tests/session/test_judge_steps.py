@@ -126,7 +126,8 @@ def test_facts_of_another_output_are_refused(ruleset: Any) -> None:
 
 def test_verify_catches_what_transform_did_not_do() -> None:
     _, document = site_table()
-    actions = [Action("round", None, {"part": "value", "decimal_places": 1}), Action("round", None, {"part": "every_n", "to_nearest": 5})]  # fmt: skip
+    value = Action("round", None, {"part": "value", "decimal_places": 1})
+    actions = [value, Action("round", None, {"part": "every_n", "to_nearest": 5})]
     good = transform(document, actions, frozenset({"H"}))
     assert verify(document, good, actions, frozenset({"H"})) == []
     assert any("shows a number" in f for f in verify(document, good, actions, frozenset({"G", "H"})))
