@@ -1,0 +1,319 @@
+"""Node files in, one pooled model out: verify, compare, pool, judge, account, write. A refusal writes nothing."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError, RefusedError
+from . import account, history, noise, results
+from .bundle import Node, read_node
+from .compare import check_model, check_noise, check_policy, check_set, released_n
+from .meta import MetaTable, meta_tables
+from .models import PooledModel, pool_model
+
+if TYPE_CHECKING:
+    from ..judge import Judged
+    from ..rules import RuleSet
+    from ..trust import Trust
+
+Say = Callable[[str], None]
+_POOLABLE = ("noised_moments", "folded_weights", "beta1")
+_TABLES_ONLY = "meta_analysis"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What `aggregate` was asked for.
+
+    paths: node folders or zips. expect: how many nodes there must be. disjoint: who declares that no person is in two
+    nodes. way, noise_model: None lets what the nodes sent decide. history: file of earlier rounds, None for none.
+    """
+
+    paths: tuple[Path, ...]
+    out: Path
+    trust: Path
+    expect: int | None = None
+    disjoint: str | None = None
+    way: str | None = None
+    noise_model: str | None = None
+    basis: Path | None = None
+    bounds: Path | None = None
+    rules: str | None = None
+    profile: str | None = None
+    declare: Path | None = None
+    attest: Path | None = None
+    history: Path | None = None
+    key: Path | None = None
+    passphrase: bytes | None = None
+    require_decided: bool = False
+    at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class PooledOutput:
+    """One pooled document with its judgement. minus: the node that was left out, None for the pooled output itself."""
+
+    judged: Judged
+    name: str
+    kind: str
+    minus: str | None = None
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """Everything a pooling found, before it is written."""
+
+    order: Order
+    nodes: tuple[Node, ...]
+    ruleset: RuleSet
+    way: str
+    noise_model: str
+    model: PooledModel | None
+    tables: tuple[MetaTable, ...]
+    outputs: tuple[PooledOutput, ...]
+    spends: tuple[account.NodeSpend, ...]
+    totals: account.Totals
+    history: history.History | None
+    round: int | None
+    repeated: bool
+    pooled_id: str
+    made: datetime
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def verdict(self) -> str:
+        """`pass` or `review`; what fails was refused."""
+        return "review" if any(o.judged.status == "review" for o in self.outputs) else "pass"
+
+
+def aggregate(order: Order, say: Say) -> Pooling:
+    """Verify, compare, pool, judge and write.
+
+    Raises
+    ------
+    RefusedError
+        Exit 1: something does not hold or may not be pooled. No output folder is left.
+    InputError
+        Exit 2: a file cannot be used. No output folder is left.
+    """
+    from ..trust import load_trust
+
+    _check_order(order)
+    trust = load_trust(order.trust)
+    with tempfile.TemporaryDirectory(prefix="sacro-deltab-nodes-") as scratch:
+        say("verifying every node's certificate before a number is read")
+        nodes = _read(order, trust, Path(scratch))
+        pooling = pool(order, nodes, say)
+    from .folder import write
+
+    say("writing the pooled folder")
+    write(pooling, trust)
+    return pooling
+
+
+def _check_order(order: Order) -> None:
+    if order.out.exists() or order.out.is_symlink():
+        raise InputError("the output folder exists", path=order.out, next_step="Choose another name with --out.")
+    if not order.out.absolute().parent.is_dir():
+        raise InputError("there is no such place", path=order.out.absolute().parent, next_step="Make it first.")
+    if not order.paths:
+        raise InputError("no node was named", next_step="Name the folders or zips the nodes released.")
+    for path in order.paths:
+        if path.exists() and order.trust.resolve().is_relative_to(path.resolve()):
+            raise InputError("the trust file lies in a node's folder; one that came with the files proves nothing",
+                             path=order.trust)  # fmt: skip
+        if order.out.resolve().is_relative_to(path.resolve()):
+            raise InputError("the output folder lies in a node's folder", path=order.out)
+    if order.expect is not None and order.expect < 2:
+        raise InputError("--expect counts nodes and is at least 2", place="--expect")
+
+
+def _read(order: Order, trust: Trust, scratch: Path) -> tuple[Node, ...]:
+    nodes = tuple(read_node(path, trust, scratch, at=order.at) for path in order.paths)
+    check_set(nodes, order.expect)
+    if len(nodes) < 2:
+        raise RefusedError("one node is no federation: its own weights are what it released",
+                           next_step="name every node's files.")  # fmt: skip
+    return nodes
+
+
+def pool(order: Order, nodes: tuple[Node, ...], say: Say) -> Pooling:
+    """Everything between reading the nodes and writing: pure but for the files of basis, bounds and history."""
+    from ..rules import load_ruleset
+
+    ruleset = load_ruleset(order.rules, profile=order.profile)
+    check_policy(nodes)
+    _check_own_policy(ruleset, nodes[0])
+    tables = tuple(meta_tables(nodes))
+    model = None
+    if _tables_only(nodes, order, tables):
+        way = _TABLES_ONLY
+    else:
+        model = _model(order, nodes, say)
+        way = model.way
+    used = _used(nodes, model, tables)
+    _check_decided(order, nodes, used)
+    spends = tuple(account.spend_of(n, model.source(n)) for n in nodes) if model is not None else ()
+    for spend, node in zip(spends, nodes, strict=False):
+        account.check_cover(spend, node)
+    declared_by = account.disjoint_by(nodes, order.disjoint)
+    totals = account.totals(spends, declared_by)
+    words = [n.predicate["people"]["declared"]["facts"].get("dp.trust_model") for n in nodes]
+    labels = [s.label for s in spends] or ["formal"] * len(nodes)
+    noise_model = noise.noise_model([w if isinstance(w, str) else None for w in words], labels, order.noise_model)
+    past = None if order.history is None or not spends else history.load_history(order.history)
+    number = None
+    if past is not None:
+        number = history.check_round(past, nodes, spends, _limit(ruleset))
+    say("judging what is pooled, and pooled minus each node")
+    outputs = _judge(order, ruleset, nodes, used, model, tables, way, noise_model, declared_by is not None, labels)
+    return Pooling(
+        order=order, nodes=nodes, ruleset=ruleset, way=way, noise_model=noise_model, model=model, tables=tables,
+        outputs=outputs, spends=spends, totals=totals, history=past, round=number,
+        repeated=past is not None and past.same_round(nodes) is not None,
+        pooled_id=str(uuid.uuid4()), made=datetime.now(UTC), notes=_notes(nodes, used, model),
+    )  # fmt: skip
+
+
+def _check_own_policy(ruleset: RuleSet, node: Node) -> None:
+    policy = node.policy
+    if (ruleset.id, ruleset.version, ruleset.sha256) != (policy["id"], policy["version"], policy["sha256"]):
+        raise RefusedError(
+            f"the nodes were judged by {policy['id']} {policy['version']} ({policy['sha256'][:12]}), the pooled output "
+            f"would be by {ruleset.id} {ruleset.version} ({ruleset.sha256[:12]}): the nodes differ in policy from here",
+            next_step="give the nodes' rule set with --rules.",
+        )
+
+
+def _tables_only(nodes: Sequence[Node], order: Order, tables: Sequence[MetaTable]) -> bool:
+    some = any(n.of_type(kind) is not None for n in nodes for kind in _POOLABLE)
+    return not some and bool(tables) and order.way in (None, _TABLES_ONLY)
+
+
+def _model(order: Order, nodes: tuple[Node, ...], say: Say) -> PooledModel:
+    from ..privacy import PublicBounds
+    from ..privacy.basis import Basis
+    from .pooling import Public, choose_way
+
+    lost = next((n for n in nodes for kind in ("noised_moments", "folded_weights")
+                 if kind in n.withheld and any(m.of_type(kind) is not None for m in nodes)), None)  # fmt: skip
+    if lost is not None:
+        raise RefusedError(f"node {lost.name} withheld a file that the others sent: {', '.join(lost.withheld)}",
+                           path=lost.path, next_step="pool what every node released, with --way.")  # fmt: skip
+    way = choose_way(nodes, order.way)
+    check_model(nodes, mixed_basis=order.way == "fedavg_folded")
+    check_noise(nodes)
+    say(f"pooling: {way.replace('_', ' ')}")
+    public = Public(
+        None if order.basis is None else Basis.load(order.basis),
+        None if order.bounds is None else PublicBounds.load(order.bounds),
+    )
+    return pool_model(nodes, way, public)
+
+
+def _used(nodes: Sequence[Node], model: PooledModel | None, tables: Sequence[MetaTable]) -> dict[str, list[str]]:
+    """Outputs of each node that enter the pooled ones."""
+    names = {n.name: [] if model is None else list(model.used(n)) for n in nodes}
+    for table in tables:
+        for node in nodes:
+            document = node.documents.get(table.name)
+            if document is not None and document.type == table.kind:
+                names[node.name].append(table.name)
+    return names
+
+
+def _check_decided(order: Order, nodes: Sequence[Node], used: Mapping[str, Sequence[str]]) -> None:
+    if not order.require_decided:
+        return
+    for node in nodes:
+        if waiting := sorted(set(node.undecided) & set(used[node.name])):
+            raise RefusedError(
+                f"node {node.name} certified {', '.join(waiting)} for review, and nobody has decided",
+                path=node.path,
+                next_step="decide with `sacro-deltab review` and certify again, or let a checker sign (certify --add).",
+            )
+
+
+def _limit(ruleset: RuleSet) -> float | None:
+    value = ruleset.parameters.get("epsilon_total")
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _judge(
+    order: Order,
+    ruleset: RuleSet,
+    nodes: tuple[Node, ...],
+    used: Mapping[str, Sequence[str]],
+    model: PooledModel | None,
+    tables: Sequence[MetaTable],
+    way: str,
+    noise_model: str,
+    disjoint: bool,
+    labels: Sequence[str],
+) -> tuple[PooledOutput, ...]:
+    declared, route = _said(order, ruleset, nodes, used)
+    counts = {n.name: released_n(n) or 0 for n in nodes}
+
+    def setting(without: str | None = None, how: str = way) -> results.Setting:
+        rest = [n.name for n in nodes if n.name != without]
+        formal = [label == "formal" for n, label in zip(nodes, labels, strict=True) if n.name != without]
+        return results.Setting(
+            way=how, noise_model=noise_model, disjoint=disjoint, every_formal=all(formal), count=len(nodes),
+            smallest_n=min(counts[name] for name in rest), n=sum(counts[name] for name in rest), declared=declared,
+            route=route,
+        )  # fmt: skip
+
+    found: list[PooledOutput] = []
+    for document in [] if model is None else model.documents():
+        judged = results.judge_document(ruleset, setting(), document, {})
+        found.append(PooledOutput(judged, document.name, document.type))
+    for node in [] if model is None else nodes:
+        for document in model.minus(node) if model is not None else []:
+            judged = results.judge_document(ruleset, setting(node.name), document, {})
+            found.append(PooledOutput(judged, document.name, document.type, node.name))
+    for table in tables:
+        document, people = results.table_document(table, {"rule_set": f"{ruleset.id} {ruleset.version}"})
+        judged = results.judge_document(ruleset, setting(how=_TABLES_ONLY), document, people)
+        found.append(PooledOutput(judged, document.name, document.type))
+    _refuse_blocked(found)
+    return tuple(found)
+
+
+def _said(
+    order: Order, ruleset: RuleSet, nodes: Sequence[Node], used: Mapping[str, Sequence[str]]
+) -> tuple[bool, str | None]:
+    """Declaration and way out: as the nodes' certificates have them, unless somebody says so here."""
+    from ..session.said import read_said
+
+    declared, route = results.said_by_nodes(nodes, used)
+    if order.declare is not None:
+        declared = read_said(order.declare, "researcher", ruleset).facts.get("output.declared") is True or declared
+    attested: Mapping[str, Any] = dict(ruleset.profile.attest) if ruleset.profile is not None else {}
+    if order.attest is not None:
+        attested = {**attested, **read_said(order.attest, "tre_staff", ruleset).facts}
+    said = attested.get("egress.route")
+    return declared, said if isinstance(said, str) else route
+
+
+def _refuse_blocked(outputs: Sequence[PooledOutput]) -> None:
+    blocked = next((o for o in outputs if o.judged.document is None), None)
+    if blocked is None:
+        return
+    worst = blocked.judged.decision.findings[0]
+    what = blocked.name if blocked.minus is None else f"pooled minus {blocked.minus}"
+    raise RefusedError(f"the rules do not let {what} leave ({', '.join(worst.rules)}): {worst.outside}",
+                       next_step=worst.next_step or "nothing was written.")  # fmt: skip
+
+
+def _notes(nodes: Sequence[Node], used: Mapping[str, Sequence[str]], model: PooledModel | None) -> tuple[str, ...]:
+    lines = [] if model is None else list(model.notes)
+    for node in nodes:
+        if waiting := sorted(set(node.undecided) & set(used[node.name])):
+            lines.append(f"no person's decision is in the certificate of {node.name} on: {', '.join(waiting)}")
+    return tuple(lines)

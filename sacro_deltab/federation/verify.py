@@ -1,0 +1,90 @@
+"""Is a pooled folder as it was signed, and are these the node certificates it was made of?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..certificate.canonical import MAX_BYTES, read_canonical
+from ..certificate.envelope import check_signatures, read_envelope
+from ..certificate.layout import ENVELOPE, STATEMENT, digest_file, read_bytes, shown
+from ..certificate.statement import STATEMENT_TYPE
+from ..errors import CertificateError, InputError, UnreadableError
+from .folder import POOLED_TYPE
+
+if TYPE_CHECKING:
+    from ..trust import Trust
+
+
+def verify_pooled(
+    folder: Path, trust: Trust | Path, *, materials: Sequence[Path] = (), at: datetime | None = None
+) -> tuple[dict[str, Any] | None, list[str]]:
+    """Statement and problems; no problem means authentic and complete.
+
+    Parameters
+    ----------
+    folder
+        A pooled folder that `aggregate --key` signed.
+    trust
+        Trust file that names the aggregator's key.
+    materials
+        Node folders, to compare their certificates with those the statement names.
+
+    Raises
+    ------
+    InputError, UnreadableError
+        There is no signed statement.
+    """
+    from ..trust import load_trust
+
+    if isinstance(trust, Path):
+        if trust.resolve().is_relative_to(folder.resolve()):
+            raise InputError("the trust file lies in the folder it is to judge", path=trust)
+        trust = load_trust(trust)
+    if not (folder / ENVELOPE).is_file():
+        raise UnreadableError("this pooled folder is not signed", path=folder / ENVELOPE,
+                              next_step="aggregate with --key.")  # fmt: skip
+    envelope = read_envelope(folder / ENVELOPE)
+    statement = read_canonical(envelope.payload, path=ENVELOPE, what="statement")
+    if not isinstance(statement, dict) or statement.get("_type") != STATEMENT_TYPE:
+        raise CertificateError("the payload is not an in-toto Statement v1.", path=ENVELOPE)
+    if statement.get("predicateType") != POOLED_TYPE:
+        raise CertificateError(
+            "this is not the certificate of a pooled folder; use `sacro-deltab verify`.", path=ENVELOPE
+        )
+    predicate = statement["predicate"]
+    signed_at = datetime.fromisoformat(predicate["made"]["time"])
+    now = (at or datetime.now(UTC)).astimezone(UTC)
+    problems = check_signatures(envelope, trust, predicate["made"]["node"], (signed_at, now))[1]
+    if (folder / STATEMENT).is_file() and read_bytes(folder / STATEMENT, limit=MAX_BYTES) != envelope.payload:
+        problems.append(f"{STATEMENT} is not what was signed")
+    problems += _files(folder, statement)
+    problems += _materials(materials, predicate)
+    return statement, problems
+
+
+def _files(folder: Path, statement: dict[str, Any]) -> list[str]:
+    subjects = {s["name"]: s["digest"] for s in statement["subject"]}
+    here = {p.name: p for p in folder.iterdir() if p.name not in (STATEMENT, ENVELOPE)}
+    problems = [f"{shown(name)} is missing" for name in sorted(subjects.keys() - here.keys())]
+    problems += [f"{shown(name)} is not in the record" for name in sorted(here.keys() - subjects.keys())]
+    for name in sorted(subjects.keys() & here.keys()):
+        path = here[name]
+        if path.is_symlink() or not path.is_file() or digest_file(path).to_json() != subjects[name]:
+            problems.append(f"{shown(name)} was changed")
+    return problems
+
+
+def _materials(paths: Sequence[Path], predicate: dict[str, Any]) -> list[str]:
+    from ..certificate.sources import open_source
+
+    known = {m["digest"]["sha256"]: m["node"] for m in predicate["materials"]}
+    problems = []
+    for path in paths:
+        source = open_source(path)
+        found = source.digests(ENVELOPE).sha256 if ENVELOPE in source.names else None
+        if found not in known:
+            problems.append(f"the certificate in {path.name} is none of those that were pooled")
+    return problems
