@@ -8,7 +8,7 @@ Viswanath 2015, and, on request, privacy-loss distributions through dp-accountin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,9 @@ class EpsilonDelta:
 
     epsilon: float
     delta: float
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.epsilon, self.delta))
 
     def __getitem__(self, key: str) -> float:
         if key not in ("epsilon", "delta"):
@@ -68,6 +71,19 @@ class Release:
     def pure_epsilon(self) -> float:
         """ε of the mechanism itself: sensitivity/scale for Laplace, the claim otherwise."""
         return self.sensitivity / self.scale if self.scale else self.epsilon
+
+    def price(self, target_delta: float) -> tuple[float, float]:
+        """(ε, δ) of one repetition for the plain sum: the claim, or what the noise itself costs where that is more.
+
+        A claim below what σ or the scale gives is not believed; without a δ of its own a Gaussian is priced at the
+        target.
+        """
+        strength = self.strength
+        if strength is None:
+            return (max(self.epsilon, self.pure_epsilon), self.delta_dp)
+        small = self.delta_dp if self.delta_dp > 0 else target_delta
+        real = epsilon_of_mu(strength, small)
+        return (self.epsilon if self.epsilon >= real * (1 - 1e-9) else real, small)
 
     @classmethod
     def read(cls, source: Any) -> Release:
@@ -169,7 +185,7 @@ def compose(
     for item in read:
         if item.strength is None and item.scale is None and item.epsilon <= 0:
             raise PrivacyError(f"the cost of a {item.mechanism!r} release is not known", next_step="give its ε and δ")
-    pairs = [(item.epsilon, item.delta_dp) for item in read for _ in range(item.count)]
+    pairs = [price for item in read for price in [item.price(delta)] * item.count]
     basic = EpsilonDelta(sum(eps for eps, _ in pairs), sum(small for _, small in pairs))
     strengths = [item.strength for item in read]
     mu = rho = exact = zcdp = None

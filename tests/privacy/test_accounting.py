@@ -104,6 +104,15 @@ def test_an_unknown_mechanism_is_never_free() -> None:
     assert compose([], 1e-6).basic.epsilon == 0
 
 
+def test_a_claim_below_what_the_noise_gives_is_not_believed() -> None:
+    honest = compose([{"mechanism": "gaussian", "sigma": 2.0, "epsilon": 1.9931, "delta": 1e-5}], 1e-5)
+    cheap = compose([{"mechanism": "gaussian", "sigma": 2.0, "epsilon": 0.1, "delta": 1e-5}], 1e-5)
+    silent = compose([{"mechanism": "gaussian", "sigma": 2.0}], 1e-5)
+    for got in (honest, cheap, silent):
+        assert tuple(got.basic) == pytest.approx((1.9930914, 1e-5), rel=1e-5)
+    assert compose([{"mechanism": "laplace", "scale": 0.5, "epsilon": 0.1}], 1e-6).basic.epsilon == 2.0
+
+
 def test_visits_of_one_person_multiply_mu() -> None:
     mu = mu_of(1.0, 1e-6)
     assert group_epsilon(mu, 2, 1e-6) == pytest.approx(2.1228571322818626, rel=1e-9)
