@@ -102,9 +102,14 @@ def certify_folder(folder: Path, key: SigningKey, request: Request) -> Certified
         )
     if not entry.valid_at(moment):
         raise RefusedError("this key is not valid today.", path=key.path)
-    if entry.role != "tool" or request.add:
-        return _countersign(folder, key, entry.role, request, moment)
-    return _sign_new(folder, key, entry.node, request, moment)
+    try:
+        if entry.role != "tool" or request.add:
+            return _countersign(folder, key, entry.role, request, moment)
+        return _sign_new(folder, key, entry.node, request, moment)
+    except OSError as error:
+        raise InputError(
+            f"the folder cannot be written ({error.strerror or type(error).__name__}).", path=folder
+        ) from None
 
 
 def _sign_new(folder: Path, key: SigningKey, node: str, request: Request, moment: datetime) -> Certified:
@@ -329,7 +334,7 @@ def _envelope(inventory: Inventory) -> ParsedEnvelope | None:
 
 def _write_envelope(folder: Path, envelope: ParsedEnvelope) -> None:
     """Replace the envelope in one step, then its checksum file."""
-    handle, name = tempfile.mkstemp(dir=folder.parent, prefix=".certificate-")
+    handle, name = tempfile.mkstemp(dir=folder, prefix=".certificate-")
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:

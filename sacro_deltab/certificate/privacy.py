@@ -30,6 +30,12 @@ _KEYS = (
     "outside_budget",
     "not_covered",
 )
+_PARTS: dict[str, tuple[str, ...] | None] = {  # fields that are objects, and the entries that are kept (None: all)
+    "epsilon_by_adjacency": ("zero_out_N_public", "add_remove", "replace_one"),
+    "bounds": ("digest", "provenance", "bound_years"),
+    "basis": ("digest", "origin", "made_on"),
+    "blocks": None,
+}
 _LEDGER_KEYS = ("id", "entry", "head", "pinned")
 _TOTALS = ("epsilon_sum", "delta_sum", "mu", "epsilon_exact", "releases", "model_exports")
 CAPPED = "the ledger is not one the TRE pinned, so clipping, randomness and spend rest on the session's word"
@@ -88,7 +94,7 @@ def _apart(release: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _release(statement: Mapping[str, Any], capped: bool) -> dict[str, Any]:
-    entry = {key: statement.get(key) for key in _KEYS}
+    entry = {key: _allowed(key, statement.get(key)) for key in _KEYS}
     label = str(statement.get("label"))
     entry["label"] = label if label in LABELS else "none"
     if capped and entry["label"] == "formal":
@@ -96,6 +102,28 @@ def _release(statement: Mapping[str, Any], capped: bool) -> dict[str, Any]:
     raw = statement.get("ledger")
     entry["ledger"] = {k: raw.get(k) for k in _LEDGER_KEYS} if isinstance(raw, Mapping) else None
     return entry
+
+
+def _allowed(key: str, value: Any) -> Any:
+    """A field as it may leave: the form it should have, no longer than it need be, else nothing.
+
+    The statement comes from evidence that a session wrote; a signed certificate is no place for other text.
+    """
+    if key in ("epsilon", "delta_dp", "mu", "sigma_unit"):
+        return value if _number(value) else None
+    if key in ("outside_budget", "not_covered"):
+        return [_words(v) for v in value[:50]] if isinstance(value, (list, tuple)) else None
+    if key in _PARTS:
+        if not isinstance(value, Mapping):
+            return None
+        known = _PARTS[key]
+        kept = {k: v for k, v in sorted(value.items()) if known is None or k in known}
+        return {str(k)[:40]: v if _number(v) else _words(v) for k, v in list(kept.items())[:40]}
+    return None if value is None else _words(value)
+
+
+def _words(value: Any) -> str:
+    return str(value)[:400]
 
 
 def _ledger(

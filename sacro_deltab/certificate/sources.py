@@ -12,7 +12,7 @@ from ..errors import InputError, UnreadableError
 from .layout import Digests, Inventory, digest_bytes, digest_file, name_problems, read_bytes, scan, shown
 
 VIEWER_FILES = frozenset({"summary.txt", "missing-files.txt"})  # written by the viewer into its release
-MAX_ZIP_BYTES = 2 * 1024**3
+MAX_ZIP_BYTES = 1024**3
 MAX_ZIP_FILES = 10_000
 
 

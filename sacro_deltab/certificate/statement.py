@@ -8,6 +8,7 @@ stays in `inside/`; the one that leaves says "checked inside".
 from __future__ import annotations
 
 import platform
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,6 +63,10 @@ _DEPENDENCIES = (
     "securesystemslib",
 )
 _TOKEN = 80  # longest declared word that is repeated in what leaves
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})")
+_PERSON = re.compile(r"[^\W\d_]([^\W\d_]|[ .,'’-]){0,79}")  # a name or a role: no digits
+_VERSION = re.compile(r"[0-9A-Za-z._+-]{1,40}")
 
 
 @dataclass(frozen=True)
@@ -253,10 +258,10 @@ def _predicate(
         "made": {
             "node": context.node,
             "time": utc_now(context.now),
-            "session": _text(session.get("id")),
-            "session_started": _text(session.get("started")),
-            "session_finished": _text(session.get("finished")),
-            "unit": _text(session.get("unit")),
+            "session": _like(session.get("id"), _UUID),
+            "session_started": _like(session.get("started"), _TIME),
+            "session_finished": _like(session.get("finished"), _TIME),
+            "unit": session.get("unit") if session.get("unit") in ("person", "row") else None,
         },
         "versions": {**versions(), "session": _session_versions(session)},
         "policy": {**context.policy.to_json(), "waivers": _waivers(outputs, context)},
@@ -348,7 +353,8 @@ def _not_checked(report: Mapping[str, Any] | None, evidence: Mapping[str, Any] |
     own = ["whether the people behind the declared and attested facts said the truth"]
     if context.stage == "session":
         own.append("anything, by anyone but the session that made this folder: this statement is unsigned")
-    said = [str(s) for source in (report, evidence) for s in _sequence((source or {}).get("not_checked"))]
+    source = evidence if report is None else report  # what a session writes does not get into a signed statement
+    said = [str(s) for s in _sequence((source or {}).get("not_checked"))]
     return list(dict.fromkeys([*said, *context.notes, *own]))
 
 
@@ -359,7 +365,10 @@ def _said(value: object) -> dict[str, Any]:
     for name, entry in sorted(_mapping(block.get("facts")).items()):
         said = entry.get("value") if isinstance(entry, Mapping) else entry
         facts[str(name)] = said if repeatable(said) else "stated inside"
-    return {"by": _text(block.get("by")), "facts": facts}
+    return {
+        "by": None if block.get("by") is None else _like(block.get("by"), _PERSON) or "stated inside",
+        "facts": facts,
+    }
 
 
 def repeatable(value: object) -> bool:
@@ -384,7 +393,8 @@ def versions() -> dict[str, str]:
 
 
 def _session_versions(session: Mapping[str, Any]) -> dict[str, str]:
-    return {str(k): str(v) for k, v in sorted(_mapping(session.get("tool")).items())}
+    pairs = sorted(_mapping(session.get("tool")).items())
+    return {str(k): str(v) for k, v in pairs if _VERSION.fullmatch(str(k)) and _VERSION.fullmatch(str(v))}
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -395,8 +405,9 @@ def _sequence(value: object) -> Sequence[Any]:
     return value if isinstance(value, (list, tuple)) else ()
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+def _like(value: object, form: re.Pattern[str]) -> str | None:
+    """A text of a session if it has the form it should have, else nothing: no free text gets out this way."""
+    return value if isinstance(value, str) and form.fullmatch(value) else None
 
 
 __all__ = [

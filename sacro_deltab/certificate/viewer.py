@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .canonical import MAX_DATA_BYTES, canonical_json, read_json
 from .layout import shown
 
-_FILE_KEYS = frozenset({"url", "checksum", "checksum_valid", "cell_index"})
+_CELL = re.compile(r"\d{1,7},\d{1,7}")
+_FILE_KEYS: dict[str, Callable[[Any], bool]] = {  # what the viewer adds to a listed file, and only in this form
+    "url": lambda v: isinstance(v, str) and v.startswith("/contents/?") and len(v) < 4096,
+    "checksum": lambda v: v is None or (isinstance(v, str) and re.fullmatch(r"[0-9a-f]{64}", v) is not None),
+    "checksum_valid": lambda v: isinstance(v, bool),
+    "cell_index": lambda v: isinstance(v, dict) and all(_CELL.fullmatch(k) for k in v),
+}
 _TOP_KEYS = frozenset({"reviewer", "review_timestamp", "reviewer_summary"})
 _FREE = frozenset({"status", "comments"})
 STATUSES = ("pass", "review", "fail")
@@ -57,7 +64,8 @@ def _fixed(record: Mapping[str, Any]) -> dict[str, Any]:
     files = fixed.get("files")
     if isinstance(files, list):
         fixed["files"] = [
-            {k: v for k, v in f.items() if k not in _FILE_KEYS} if isinstance(f, dict) else f for f in files
+            {k: v for k, v in f.items() if k not in _FILE_KEYS or not _FILE_KEYS[k](v)} if isinstance(f, dict) else f
+            for f in files
         ]
     return fixed
 
@@ -162,7 +170,9 @@ def _record(
     elif [_hash(c) for c in comments[: len(known["comments"])]] != known["comments"]:
         changed.append(f"a comment of {shown(uid)} was changed or removed")
     elif len(comments) > len(known["comments"]):
-        reviewed.append(f"{shown(uid)}: {len(comments) - len(known['comments'])} comment(s) added")
+        added = comments[len(known["comments"]) :]
+        markup = ", with markup in it" if any("<" in c or "&" in c for c in added) else ""
+        reviewed.append(f"{shown(uid)}: {len(added)} comment(s) added{markup}")
 
 
 def _milder(now: str, before: str) -> bool:

@@ -69,17 +69,18 @@ def prompt_passphrase() -> str:
     return str(typer.prompt("Passphrase", hide_input=True, err=True)) if sys.stdin.isatty() else ""
 
 
-def find_trust(given: Path | None, key: Path | None, folder: Path | None = None) -> Path:
-    """The trust file: as given, by environment, or `trust.json` beside the key or in the working directory."""
+def find_trust(given: Path | None, key: Path | None, folder: Path) -> Path:
+    """The trust file: as given, by environment, or `trust.json` beside a private key.
+
+    Never one that merely lies about: it may have come with the release.
+    """
     if given is not None:
         return given
     named = os.environ.get(TRUST_VARIABLE)
     candidates = [Path(named)] if named else []
     candidates += [key.parent / "trust.json"] if key is not None else []
-    candidates.append(Path("trust.json"))
     for candidate in candidates:
-        outside = folder is None or not candidate.resolve().is_relative_to(folder.resolve())
-        if candidate.is_file() and outside:
+        if candidate.is_file() and not candidate.resolve().is_relative_to(folder.resolve()):
             return candidate
     raise InputError("there is no trust file.", next_step="name it with --trust FILE; `keygen` makes one.")
 

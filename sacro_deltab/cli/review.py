@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
-from .certify import find_trust, prompt_passphrase
+from .certify import TRUST_VARIABLE, find_trust, prompt_passphrase
 
 if TYPE_CHECKING:
     from ..certificate.review import FileDecision, FileStatus, Question
@@ -128,7 +129,9 @@ def _status(folder: Path, trust: Path | None, as_json: bool) -> None:
     from ..certificate.review import load_record, read_submissions, status
     from ..trust import load_trust
 
-    trusted = load_trust(find_trust(trust, None, folder))
+    beside = Path("trust.json")  # inside the TRE, where the folder has not travelled yet
+    found = beside if trust is None and TRUST_VARIABLE not in os.environ and beside.is_file() else trust
+    trusted = load_trust(find_trust(found, None, folder))
     record = load_record(folder)
     submissions, problems = read_submissions(
         record.inventory, record.predicate["certificate_id"], trusted, datetime.now(UTC)

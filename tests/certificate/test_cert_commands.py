@@ -187,7 +187,9 @@ def test_verify_exit_codes(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
     run("certify", "o", "--key", "tool.pem", "--passphrase-file", "pass.txt", "--page", "page.html", code=3)
     assert "3. Explanation" in (tmp_path / "page.html").read_text()
     run("verify", "o", "--trust", "trust.json", code=0)
-    run("verify", "o", code=0)  # trust.json of the working directory
+    run("verify", "o", code=2)  # a trust.json that merely lies about is not used
+    monkeypatch.setenv(certify_module.TRUST_VARIABLE, "trust.json")
+    run("verify", "o", code=0)
     run("verify", "o", "--trust", "trust.json", "--at", "2040-01-01", code=1)
     run("verify", "o", "--trust", "trust.json", "--at", "yesterday", code=2)
     run("verify", "o", "--trust", "missing.json", code=2)
@@ -207,6 +209,7 @@ def test_the_rule_set_is_compared_when_it_is_given(run: Any, tmp_path: Path, mon
     cb.make_session(tmp_path / "o")
     fake_check(monkeypatch)
     run("certify", "o", "--key", "tool.pem", "--passphrase-file", "pass.txt", code=3)
+    monkeypatch.setenv(certify_module.TRUST_VARIABLE, "trust.json")
     assert "ok   policy" in run("verify", "o", "--rules", "deltab-disclosure").output
     other = tmp_path / "p.yaml"
     other.write_text("profile: {id: x, title: Other, ruleset: deltab-disclosure, decided_by: null}\nattest: {}\n")
@@ -231,7 +234,7 @@ def test_review_by_files_of_answers(run: Any, tmp_path: Path, monkeypatch: pytes
     assert "awaited: nobody" in run("review", "status", "o").output
     data = json.loads(run("review", "status", "o", "--json").output)
     assert {f["outcome"] for f in data["files"]} == {"accepted"}
-    assert "4 accepted" in run("verify", "o").output
+    assert "4 accepted" in run("verify", "o", "--trust", "trust.json").output
 
 
 def test_every_command_shows_an_example(run: Any) -> None:

@@ -166,3 +166,17 @@ def test_what_is_not_json_is_unreadable(text: str) -> None:
 def test_canonical_round_trip() -> None:
     value = {"β": [1, 1.5, 1e-300, True, None, "<a>&"], "a": {"z": "", "é": []}}
     assert read_canonical(canonical_json(value), path="x", what="record") == value
+
+
+def test_a_session_cannot_write_free_text_into_what_leaves(tmp_path: Path) -> None:
+    secret = "subject 1007 has delta 14.2"
+    evidence = cb.default_evidence()
+    session = evidence["session"]
+    session["declared"] = {"by": secret, "facts": {"note": secret, "n": 7}}
+    session["started"] = session["id"] = session["unit"] = secret
+    session["tool"] = {"acro": secret, secret: "1"}
+    hostile = {key: secret for key in ("mu", "epsilon", "blocks", "bounds", "basis", "epsilon_by_adjacency")}
+    hostile |= {"ledger": {"id": "x", "note": secret}, "n_public": 1007, "subjects": secret}
+    evidence["outputs"][0]["privacy"] = {**cb.PRIVACY, **hostile, "bounds": {"digest": "d", "note": secret}}
+    text = (cb.make_session(tmp_path / "o", evidence) / "certificate.json").read_text()
+    assert "1007" not in re.sub(r"\b[0-9a-f]{64,128}\b", "", text) and "14.2" not in text

@@ -126,6 +126,9 @@ def tampering() -> dict[str, Callable[[dict[str, Any]], None]]:
         "version": lambda d: d.update(version="1.0.3"),
         "new entry": lambda d: d.update(note="hello"),
         "other config": lambda d: d.update(config={"safe_threshold": 1}),
+        "text in a url": lambda d: record(d)["files"][0].update(url="subject 1007 has delta 14.2"),
+        "text in a checksum": lambda d: record(d)["files"][0].update(checksum="1007"),
+        "text in a cell index": lambda d: record(d)["files"][0].update(cell_index={"subject 1007": []}),
         "reviewer not text": lambda d: d.update(reviewer={"name": "x"}),
         "results not records": lambda d: d.update(results=[]),
     }
