@@ -365,6 +365,34 @@ class DeltabSession:
 
     _previewing = False
 
+    def attach_attack_report(self, path: str | Path) -> None:
+        """Attach a membership-inference report on this session's weights: it goes to `inside/` and never leaves.
+
+        Attach it before the weights are released: the rules ask whether there is one.
+
+        Raises
+        ------
+        InputError
+            When it is not a JSON object.
+        """
+        import json
+
+        self._open()
+        try:
+            report = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(
+                f"the attack report cannot be read ({type(error).__name__})",
+                path=path,
+                next_step="Make one with `sacro-deltab attack`.",
+            ) from error
+        if not isinstance(report, dict):
+            raise InputError("the attack report is no JSON object", path=path)
+        kept = self.journal.folder / "attack.json"
+        kept.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        self.attack_report = kept
+        self.journal.write("attack_report", {"file": kept.name})
+
     def drop(self, name: str) -> None:
         """Take an output back before `finalise`: its record goes, and later tables no longer count it as published."""
         entry = self._find(name)

@@ -42,6 +42,8 @@ def resume(cls: type[DeltabSession], acro: Any, folder: Path, kwargs: dict[str, 
     if session.cohort != start["cohort"]:
         raise RefusedError("that session was about another cohort", next_step="Name the same cohort.")
     session.id, session.salt, session.started = start["id"], start["salt"], start["started"]
+    if any(step["step"] == "attack_report" for step in steps):
+        session.attack_report = folder / "attack.json"
     dropped = {step["name"] for step in steps if step["step"] == "drop"}
     for step in steps:
         if step["step"] == "config":

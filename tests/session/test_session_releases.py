@@ -321,8 +321,13 @@ def test_private_training_and_its_weights(make_session: Any, place: Path) -> Non
         study.X, study.age, feature_names=study.feature_names, basis=basis, epsilon=1.0, n_components=3
     )
     assert model.statement.label == "formal"
+    assert session.preview("weights", model, only=["beta1"])[0].status == "review"  # no membership test was attached
+    with pytest.raises(InputError, match="cannot be read"):
+        session.attach_attack_report("nowhere.json")
+    (place / "attack.json").write_text('{"auc": 0.51}', encoding="utf-8")
+    session.attach_attack_report("attack.json")
     entries = {e.type: e for e in session.release_weights(model)}
-    assert entries["beta1"].status == "review"  # no membership test was attached
+    assert entries["beta1"].status == "pass"
     assert entries["y_mean"].status == "pass"
     assert set(entries) >= {"beta1", "beta2", "beta2sq", "gamma", "gammasq", "pca_components", "x_mean", "x_std",
                             "y_mean", "ysq_mean", "ysq_slope", "folded_weights", "n_subjects"}  # fmt: skip
@@ -331,6 +336,7 @@ def test_private_training_and_its_weights(make_session: Any, place: Path) -> Non
     assert noisy.status == "pass"
     assert noisy.privacy["label"] == "formal"
     folder = session.finalise(place / "outputs")
+    assert (folder / "inside" / "attack.json").is_file()
     first = json.loads((folder / "beta1.json").read_text(encoding="utf-8"))
     assert first["about"]["privacy"] == "formal" and first["about"]["basis"] == basis.digest
     assert session.budget.ledger.orphans() == []
