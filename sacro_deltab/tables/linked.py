@@ -175,9 +175,10 @@ def _cells(
         below = {"rule": policy.n_round_below, "all": n + 1}.get(spec.n_rounding)
         published = n if below is None else round_n(n, base=policy.n_round_base, below=below)
         total = squares = mean = None
-        if spec.mean:
+        if all(atoms[a].sum is not None for a in members):
             total = float(sum(atoms[a].sum or 0.0 for a in members))
             squares = float(sum(atoms[a].sumsq or 0.0 for a in members))
+        if spec.mean and total is not None:
             mean = None if n == 0 else float(round_value(total / n, decimal_places=policy.mean_decimals))
         built[spec.id] = Cell(
             spec.id, spec.table, spec.role, members, n, published, spec.n_rounding, total, mean, squares

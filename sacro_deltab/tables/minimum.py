@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .complement import protect
+import numpy as np
+
+from .complement import Limits, _Engine, protect
 from .judge import audit_pattern
 from .shares import withhold
 from .table import Problem
@@ -30,6 +32,7 @@ class _Oracle:
     def __init__(self, problem: Problem, requirement: str, candidates: list[str], budget: int) -> None:
         self.problem, self.requirement, self.candidates, self.budget = problem, requirement, candidates, budget
         self.base = frozenset(problem.primary) - problem.must_publish
+        self.engine = _Engine(problem, requirement, "cells", Limits(), self.base)
         self.cuts: list[frozenset[str]] = []
 
     def safe(self, extra: frozenset[str]) -> bool:
@@ -39,15 +42,23 @@ class _Oracle:
         judged = audit_pattern(self.problem, self.base | extra, means=False)
         return judged.safe_exact if self.requirement == "exact" else judged.safe_policy
 
-    def refuse(self, extra: frozenset[str]) -> frozenset[str]:
-        """A cut: withholding all but these is still unsafe, so one of them must go."""
+    def refuse(self, extra: frozenset[str]) -> None:
+        """Add cuts: of the cells a small group is derived from one must go; or, where only the judge knows why,
+        withholding all but these is still unsafe."""
+        engine = self.engine
+        share = np.zeros(len(engine.candidates))
+        share[[j for j, g in enumerate(engine.candidates) if set(engine.groups[g].cells) <= extra]] = 1.0
+        derived = [engine.cut(d) for d in engine.derivations(share, 0.5)]
+        if derived:
+            self.cuts += [
+                frozenset(c for j in cut for c in engine.groups[engine.candidates[j]].cells) for cut in derived
+            ]
+            return
         grown = set(extra)
         for c in self.candidates:  # the larger the unsafe set, the stronger the cut
             if c not in grown and not self.safe(frozenset(grown | {c})):
                 grown.add(c)
-        cut = frozenset(self.candidates) - grown
-        self.cuts.append(cut)
-        return cut
+        self.cuts.append(frozenset(self.candidates) - grown)
 
 
 def _hitting_sets(cuts: list[frozenset[str]], size: int, order: dict[str, int]) -> Iterator[frozenset[str]]:
