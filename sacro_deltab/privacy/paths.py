@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 POOLABLE_FROM = 20_000
 
 
+OPTIONS = frozenset({"gram", "tau", "rounds", "clip", "decay", "first", "last", "start"})
+_REASON = {
+    "gradient": "on a shared basis the descent needs the least noise at every J measured (N below 20,000 or not public)",
+    "moments": "at this N one release is as good as the descent, and it can be summed over nodes",
+    "node_moments": "there is no shared basis: the axes must come from the noisy moments",
+}
+
+
 @dataclass(frozen=True)
 class Path:
     """One way to train: name, what it says of itself, and the function that draws the noise."""
@@ -56,8 +64,12 @@ def clip_warnings(job: Job) -> tuple[str, ...]:
 
 def choose(job: Job, method: Method, n_public: int | None) -> Path:
     """The path for a job; `auto` decides from N (where public), J and the basis alone."""
+    unknown = sorted(set(job.options) - OPTIONS)
+    if unknown:
+        raise PrivacyError(f"unknown option {unknown[0]!r}", next_step="use " + ", ".join(sorted(OPTIONS)))
     path = _choose(job, method, n_public)
-    return replace(path, warnings=(*clip_warnings(job), *path.warnings))
+    why = "asked for" if method == path.public["method"] else _REASON[path.name]
+    return replace(path, public={**path.public, "why": why}, warnings=(*clip_warnings(job), *path.warnings))
 
 
 def _choose(job: Job, method: Method, n_public: int | None) -> Path:
