@@ -25,7 +25,7 @@ POOLABLE_FROM = 20_000
 
 OPTIONS = frozenset({"gram", "tau", "rounds", "clip", "decay", "first", "last", "start"})
 _REASON = {
-    "gradient": "on a shared basis the descent needs the least noise at every J measured (N below 20,000 or not public)",
+    "gradient": "on a shared basis the descent needs the least noise at every J measured, below N = 20,000",
     "moments": "at this N one release is as good as the descent, and it can be summed over nodes",
     "node_moments": "there is no shared basis: the axes must come from the noisy moments",
 }
