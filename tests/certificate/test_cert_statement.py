@@ -175,7 +175,7 @@ def test_a_session_cannot_write_free_text_into_what_leaves(tmp_path: Path) -> No
     session["declared"] = {"by": secret, "facts": {"note": secret, "n": 7}}
     session["started"] = session["id"] = session["unit"] = secret
     session["tool"] = {"acro": secret, secret: "1"}
-    hostile = {key: secret for key in ("mu", "epsilon", "blocks", "bounds", "basis", "epsilon_by_adjacency")}
+    hostile = dict.fromkeys(("mu", "epsilon", "blocks", "bounds", "basis", "epsilon_by_adjacency"), secret)
     hostile |= {"ledger": {"id": "x", "note": secret}, "n_public": 1007, "subjects": secret}
     evidence["outputs"][0]["privacy"] = {**cb.PRIVACY, **hostile, "bounds": {"digest": "d", "note": secret}}
     text = (cb.make_session(tmp_path / "o", evidence) / "certificate.json").read_text()
