@@ -19,6 +19,7 @@ from sacro_deltab.certificate.page import render_page
 from sacro_deltab.certificate.policy import policy_of
 from sacro_deltab.certificate.review import load_record
 from sacro_deltab.certificate.verify import VerifyResult, schema_problems, verify_path
+from sacro_deltab.errors import SacroDeltabError
 from sacro_deltab.privacy.ledger import open_ledger
 from sacro_deltab.rules import load_ruleset
 from sacro_deltab.trust import load_trust, pin_ledger
@@ -232,6 +233,24 @@ def test_a_folder_changed_before_certifying_is_signed_as_a_fail(
     assert done.verdict == "fail" and done.exit_code == 1
     result = place.verify(folder, trust=pinned, ledger=place.ledger)
     assert result.verdict == done.verdict, [c.line() for c in result.checks]
+
+
+@pytest.mark.soak
+def test_ten_thousand_single_bit_changes_of_a_real_session(place: Place, pinned: Path, certified: Path) -> None:
+    from test_cert_verify import flips
+
+    trust = load_trust(pinned)
+    missed = []
+    for path, at, bit in flips(certified, 10, 10_000):
+        before = path.read_bytes()
+        path.write_bytes(before[:at] + bytes([before[at] ^ (1 << bit)]) + before[at + 1 :])
+        try:
+            if verify_path(certified, trust).ok:
+                missed.append(f"{path.name} byte {at} bit {bit}")
+        except SacroDeltabError:
+            pass
+        path.write_bytes(before)
+    assert missed == [] and place.verify(certified, trust=pinned).ok
 
 
 def test_page_says_low_counts_masking_explanation_in_that_order(certified: Path) -> None:
