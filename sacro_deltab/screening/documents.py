@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from ..outputs import Cell, Column, OutputDocument, document_errors
 from .content import Content
+from .plausible import cells_of_text
 from .report import Noted, note
 from .tabular import _INVISIBLE, MARKS, TableData, number
 
@@ -117,12 +118,19 @@ def free_text(document: OutputDocument) -> Iterator[Noted]:
                 yield note(
                     "number-as-text", "block", f"Row {i + 1} has a number written as text, which no rule rounds."
                 )
-    yield from _about_numbers(document)
+    yield from cells_of_text(document)
+    yield from _about(document)
     labels = [str(row[0]) for row in document.rows]
-    decimals = sum(1 for label in labels if re.search(r"\d\.\d{2,}", label))
+    names = [
+        document.title,
+        *(column.name for column in document.columns),
+        *(c.unit for c in document.columns),
+        *labels,
+    ]
+    decimals = sum(len(re.findall(r"\d\.\d{2,}", name)) for name in names)
     if decimals >= 3:
         yield note(
-            "numbers-in-names", "block", f"{decimals} row names hold decimal numbers; names are not judged or rounded."
+            "numbers-in-names", "block", f"{decimals} names hold decimal numbers; names are not judged or rounded."
         )
 
 
@@ -138,19 +146,62 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(item)
 
 
-def _about_numbers(document: OutputDocument) -> Iterator[Noted]:
+_ABOUT = frozenset(
+    {
+        "rule_set",
+        "statistic",
+        "groups",
+        "privacy",
+        "mechanism",
+        "basis",
+        "bounds",
+        "n_components",
+        "labels",
+        "suppression",
+        "noise_scale_years",
+        "model",
+        "variable",
+        "method",
+        "adjacency",
+        "nodes",
+        "weighting",
+        "way",
+        "epsilon",
+        "delta_dp",
+        "model_origin",
+        "of",
+        "outcome",
+        "predictors",
+        "age_range",
+        "feature_z",
+        "units",
+        "intercept",
+        "confounds",
+        "round",
+    }
+)
+
+
+def _about(document: OutputDocument) -> Iterator[Noted]:
+    """`about` says in words how the table was made; a list of numbers in it would be data that no rule judges."""
+    strange = sorted(str(key) for key in set(document.about) - _ABOUT)
+    if strange:
+        yield note(
+            "about",
+            "review",
+            f"`about` has entries the package does not write: {', '.join(strange[:5])}.",
+            asks=("Do these entries say anything of single people?",),
+        )
     count = 0
     for value in document.about.values():
-        pending = [value]
-        while pending:
-            item = pending.pop()
-            if isinstance(item, list | tuple):
-                pending.extend(item)
-            elif isinstance(item, dict):
-                pending.extend(item.values())
-            elif isinstance(item, int | float) and not isinstance(item, bool):
-                count += 1
-    if count > 60:
+        items = (
+            list(value.values()) if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
+        )
+        numbers = [item for item in items if isinstance(item, int | float) and not isinstance(item, bool)]
+        count += len(numbers) + sum(len(re.findall(r"\d+\.\d+", item)) for item in items if isinstance(item, str))
+        if len(numbers) > 4:
+            yield note("numbers-in-about", "block", "`about` holds a list of numbers; only the table is judged.")
+    if count > 16:
         yield note("numbers-in-about", "block", f"`about` holds {count} numbers; only the table is judged.")
 
 

@@ -77,6 +77,9 @@ def parse_results(data: Any) -> tuple[list[Record], list[Noted]]:
         findings.append(
             note("extra-keys", "block", f"results.json has entries nobody judges: {', '.join(strange[:5])}.")
         )
+    tool = data.get("tool")
+    if tool is not None and (not isinstance(tool, dict) or set(tool) - {"@type", "name", "url", "version"}):
+        findings.append(note("extra-keys", "block", "`tool` in results.json holds more than ACRO writes."))
     records = []
     for uid, entry in data["results"].items():
         record, found = _record(str(uid), entry)

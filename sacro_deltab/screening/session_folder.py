@@ -26,6 +26,7 @@ from .folder import CERTIFICATES, SUMMARIES, Entry
 from .known import Known, Released
 from .ledger_check import LedgerView, spend_of, unproved
 from .limits import MIB, Limits
+from .plausible import cells_of_text, linked, repeated_types, shape_findings
 from .reading import IMAGES, kind_of, read_content
 from .records import FileRef, Record, chip
 from .report import FileReport, Noted, Report, note
@@ -69,6 +70,13 @@ class Session:
     read: dict[str, tuple[OutputDocument | None, list[Noted]]] = field(default_factory=dict)
     tables: TableFindings | None = None
     _by_file: dict[str, Mapping[str, Any]] | None = None
+
+    @property
+    def problems(self) -> list[Mapping[str, Any]]:
+        """Table problems of the evidence."""
+        if self.evidence is None:
+            return []
+        return [p for p in (self.evidence["tables"], *self.evidence.get("tables_more", ())) if p]
 
     def entry_of(self, record: Record) -> Mapping[str, Any] | None:
         """The evidence entry that names this record's files."""
@@ -138,6 +146,9 @@ def check_session(session: Session) -> None:
         _load_documents(session, record)
     _known(session)
     _attack(session)
+    session.report.folder_findings += repeated_types(
+        session.documents, session.context.known.ns, session.context.min_n()
+    )
     for record in session.records:
         if record.is_ours or session.entry_of(record) is not None or _special(record):
             session.report.outputs += _judge_record(session, record)
@@ -243,7 +254,7 @@ def _released(document: OutputDocument) -> Iterator[Released]:
 def _attack(session: Session) -> None:
     if session.evidence is None:
         return
-    problems = [p for p in (session.evidence["tables"], *session.evidence.get("tables_more", ())) if p]
+    problems = session.problems
     if not problems:
         return
     session.tables = attack(problems, session.documents, session.strict_min_n)
@@ -322,7 +333,8 @@ def _is_stub(session: Session, record: Record) -> list[Noted] | None:
         return None
     rows = text.removeprefix(_STUB_HEAD)
     faults = list(_judge_text("the reason", rows.removesuffix("\n")))
-    if rows.count("\n") != 1 or len(snapshot.data) > 2_500 or len(re.findall(r"\d+\.\d+", rows)) > 6:
+    numbers = re.findall(r"\d+(?:\.\d+)?", rows)
+    if rows.count("\n") != 1 or len(snapshot.data) > 2_500 or len(numbers) > 8 or any("." in n for n in numbers):
         faults.append(note("stub", "block", "The note of a withheld output holds more than one reason."))
     return faults
 
@@ -450,6 +462,7 @@ def _judge_document(
         shared.add(note("not-judged", "block", "not judged: missing " + ", ".join(missing)))
         return
     shared.add(*_own_consistency(facts, raw))
+    shared.add(*_plausible(session, facts, document, raw))
     table: Any = None
     if session.tables is not None and session.tables.complete:
         table = _Recorded(session.tables, document.name)
@@ -511,6 +524,16 @@ def _own_consistency(facts: Facts, raw: OutputDocument) -> Iterator[Noted]:
             continue
         if row[n_at[0]] != n.value:
             yield note("evidence", "block", f"The evidence gives two counts for row {part.key!r}.", target=part.key)
+
+
+def _plausible(session: Session, facts: Facts, document: OutputDocument, raw: OutputDocument) -> Iterator[Noted]:
+    context = session.context
+    n = facts.get("n")
+    people = n.value if n is not None and type(n.value) is int else None
+    kind = context.ruleset.cls(document.type) if document.type in context.output_types else ""
+    yield from shape_findings(document, people, context.min_n(), kind)
+    yield from cells_of_text(raw)
+    yield from linked(document.name, document, facts, session.problems)
 
 
 def _strict(session: Session, facts: Facts, document: OutputDocument) -> Iterator[Noted]:
@@ -612,6 +635,24 @@ def _record_texts(record: Record) -> Iterator[Noted]:
             yield from _judge_text(f"property {key!r} of record {record.uid!r}", held)
         elif isinstance(held, dict | list):
             yield note("extra-keys", "block", f"record {record.uid!r}: property {key!r} holds more than a word.")
+    if not re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]{5,15}(?:Z|[+-]\d\d:\d\d)?", str(record.raw.get("timestamp"))):
+        yield note("record-form", "block", f"record {record.uid!r}: `timestamp` is no time.")
+    if record.type != "custom" or len(record.uid) > 80:
+        yield note("record-form", "block", f"record {record.uid!r} is not of the form the package writes.")
+    yield from _judge_text("a record's uid", record.uid)
+    fair = record.raw.get("fair")
+    for value in fair.values() if isinstance(fair, dict) else ():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str):
+                yield from _judge_text(f"`fair` of record {record.uid!r}", text)
+    for ref in record.files:
+        summary = ref.sdc.get("summary", {})
+        if set(ref.sdc) - {"summary", "cells"} or (summary not in ({}, {"suppressed": True}, {"suppressed": False})):
+            yield note(
+                "extra-keys",
+                "block",
+                f"record {record.uid!r}: `sdc` of {ref.name} says more than which cells are marked.",
+            )
     for key in ("outcome", "fair"):
         inner = record.raw.get(key)
         if isinstance(inner, dict | list) and inner and _holds_numbers(inner):

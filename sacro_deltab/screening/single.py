@@ -16,6 +16,7 @@ from .context import Context
 from .detect import screen
 from .documents import document_of_csv, document_of_json, marked_rows, stem_of
 from .facts_file import Attested
+from .plausible import shape_findings
 from .reading import EXPORT, IMAGES, read_content, unpack
 from .report import FileReport, Noted, note
 from .snapshot import Snapshot
@@ -181,6 +182,10 @@ def _judge(
         report.add(_not_judged(report, context, missing_parts))
         return
     apply_rules(report, facts, document, context, sha256=report.sha256)
+    n = facts.get("n")
+    people = n.value if n is not None and type(n.value) is int else None
+    kind = context.ruleset.cls(document.type) if document.type in context.output_types else ""
+    report.add(*shape_findings(document, people, context.min_n(), kind))
     cap_noise(report, facts)
 
 
