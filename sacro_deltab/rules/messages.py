@@ -53,6 +53,8 @@ def _reads(ruleset: RuleSet, fact: str) -> str:
 
 def _inside_conditions(ruleset: RuleSet, found: tuple[Failed, ...], asks: str) -> str:
     def one(f: Failed) -> str:
+        if isinstance(f.value, bool):
+            return f"{_reads(ruleset, f.condition.fact)}: {'yes' if f.value else 'no'}"
         limit = limit_words(f.condition, f.limit, inside=True)
         return f"{_reads(ruleset, f.condition.fact)}: {words(f.value)}; {asks} {limit}"
 
@@ -90,12 +92,18 @@ def outside_text(ruleset: RuleSet, outcome: Outcome) -> str:
         return CELLS_OUTSIDE
     if not outcome.failed:
         return f"{rule.title}."
-    asks = " and ".join(
-        f"{_reads(ruleset, f.condition.fact)} to be {limit_words(f.condition, f.limit, inside=False)}"
-        for f in outcome.failed
-    )
+    asks = " and ".join(_asked(ruleset, f.condition, f.limit) for f in outcome.failed)
     where = f", {CELL_RULE_OUTSIDE}" if outcome.part is not None else ""
-    return f"{rule.title}. The rule asks for {asks}; that is not so here{where}."
+    return f"{rule.title}. The rule asks that {asks}; that is not so here{where}."
+
+
+def _asked(ruleset: RuleSet, condition: Condition, limit: Any) -> str:
+    reads = _reads(ruleset, condition.fact)
+    if condition.limit is True:
+        return reads
+    if condition.limit is False:
+        return f"it is not so that {reads}"
+    return f"{reads} is {limit_words(condition, limit, inside=False)}"
 
 
 def review_ask(rule: Rule) -> str:
