@@ -13,7 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .leverage import possible
+
 PRIME = 2_147_483_587
+PRUNED = 300  # small classes of one component from which the projection bound pays
 IntArray = NDArray[np.int64]
 
 
@@ -108,12 +111,21 @@ class Circuits:
                 wanted.setdefault(where[left[0]], []).append(group)
         for n, part in enumerate(parts):
             small = [c for c in part.classes if self.weight[c] < below]
+            if len(small) > PRUNED and below > 0:
+                small = self._possible(part, single, below)
             if not wanted.get(n) and not any(self.weight[c] for c in small):
                 continue
             elimination = _Elimination(self, part, single, small)
             found += elimination.unions(below, per_block)
             found += elimination.derive(wanted.get(n, ()))
         return found
+
+    def _possible(self, part: Component, single: dict[int, int], below: int) -> list[int]:
+        """Classes that a small group can hold (`leverage.py`); with many linked tables almost none."""
+        position = {c: j for j, c in enumerate(part.classes)}
+        rows = [[position[c] for c in self.rows[i] if c not in single] for i in part.rows]
+        alive = possible(rows, [self.weight[c] for c in part.classes], below - 1)
+        return [c for c, ok in zip(part.classes, alive.tolist(), strict=True) if ok]
 
 
 class _Elimination:

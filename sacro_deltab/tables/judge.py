@@ -62,6 +62,7 @@ class SetAudit:
     narrow: tuple[str, ...]  # primary cells whose N or mean is pinned closer than the protection interval
     unprinted: tuple[str, ...]  # primary cells that the pattern publishes
     expert: Expert | None = None
+    union_proved: bool = True  # False: no group below the minimum exists, but the smallest of the others was not sought
 
     @property
     def expert_union_small(self) -> bool:
@@ -93,6 +94,8 @@ class SetAudit:
             "withhold": {t: w.to_json() for t, w in self.withhold.items()},
         }
         out["mean_interval"] = _rounded(self.mean_interval)
+        if not self.union_proved:
+            out["smallest_derivable_union_proved"] = False
         if self.expert is not None:
             out["expert"] = self.expert.to_json()
         out["protection_interval"] = {
@@ -130,7 +133,7 @@ def audit_pattern(
     mean = mean_intervals(seen, n_intervals) if means and problem.kind == "means" else {}
     disclosed = tuple(sorted(c for c, (lo, hi) in n_intervals.items() if lo == hi))
     span = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms])
-    union = span.smallest()
+    union = span.smallest(problem.policy.min_n)
     primary = set(problem.primary)
     safe_exact = not primary & set(disclosed)
     small = union is not None and is_primary_n(union.n, problem.policy.min_n, False)
@@ -157,6 +160,7 @@ def audit_pattern(
         narrow,
         tuple(sorted(primary - suppressed)),
         expert,
+        span.proved,
     )
 
 
@@ -170,7 +174,7 @@ def _expert(
         intervals = _with_squares(seen, n, intervals)
     margins = [i.atoms for i in problem.identities if i.is_margin]
     span = Span(seen.n_atoms, [*seen.rows, *margins], [a.n for a in problem.atoms])
-    union = span.smallest()
+    union = span.smallest(problem.policy.min_n)
     return Expert(
         intervals,
         union,

@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .intervals import merge_atoms
-from .solver import INF, Model
+from .leverage import possible
+from .solver import INF, Model, SolverError
 
 PRIME = 2_147_483_629  # largest prime below 2**31 - 1 that is not Mersenne; products fit in int64
 IntArray = NDArray[np.int64]
+LISTED = 300  # classes up to which the smallest group is always found, however large it is
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Span:
             self.members[c].append(atom)
         covered = {self.label[a] for row in unique for a in row}
         self.weight = [sum(weights[a] for a in self.members[c]) for c in range(self.k)]
+        self.proved = True
         self._peel([tuple(sorted({self.label[a] for a in row})) for row in unique])
         self.outside = frozenset(set(range(self.k)) - covered)
 
@@ -127,8 +130,13 @@ class Span:
                 vector[0] = (vector[0] - vector[0, p] * base[i]) % PRIME
         return not vector.any()
 
-    def smallest(self) -> Union | None:
-        """The derivable group with the fewest people, at least one; ties: fewest atoms, then positions."""
+    def smallest(self, below: int | None = None) -> Union | None:
+        """The derivable group with the fewest people, at least one; ties: fewest atoms, then positions.
+
+        With `below` and more than `LISTED` classes that are not printed by themselves, groups of `below` people and
+        more are not searched through: the answer is then the smallest if it is below, else the smallest known.
+        `proved` says which.
+        """
         best: tuple[int, int, tuple[int, ...]] | None = None
 
         def offer(classes: Sequence[int]) -> None:
@@ -142,17 +150,30 @@ class Span:
             offer((c,))
         for row in self.core_rows:
             offer(row)
-        for component in self._small_components(None if best is None else best[0]):
-            for classes in component.unions(None if best is None else best[0]):
+        small = self._exact_enough(None if best is None else best[0], below)
+        for component in self._small_components(small, prune=small is not None and len(self.core) > LISTED):
+            for classes in component.unions(small if best is None else min(small or best[0], best[0])):
                 offer(classes)
         return None if best is None else Union(best[0], best[2])
 
-    def _small_components(self, limit: int | None) -> list[_Block]:
+    def _exact_enough(self, best: int | None, below: int | None) -> int | None:
+        """Largest group to look for: up to the best known; with many classes only those below the minimum."""
+        self.proved = below is None or len(self.core) <= LISTED or (best is not None and best < below)
+        if self.proved or below is None:
+            return best
+        return below - 1 if best is None else min(best, below - 1)
+
+    def _small_components(self, limit: int | None, prune: bool = False) -> list[_Block]:
         """Bases, component by component, of the derivable vectors that are zero on classes of more than `limit`."""
         if not self.core_rows:
             return []
-        large = [c for c in self.core if limit is not None and self.weight[c] > limit]
-        large_set = set(large)
+        large_set = {c for c in self.core if limit is not None and self.weight[c] > limit}
+        if prune and limit is not None:
+            position = {c: i for i, c in enumerate(self.core)}
+            rows = [[position[c] for c in row] for row in self.core_rows]
+            alive = possible(rows, [self.weight[c] for c in self.core], limit)
+            large_set |= {c for c, ok in zip(self.core, alive.tolist(), strict=True) if not ok}
+        large = [c for c in self.core if c in large_set]
         small = [c for c in self.core if c not in large_set]
         if not small:
             return []
@@ -222,6 +243,10 @@ class _Block:
         found = model.minimise(weights)
         if found.status == "infeasible":
             return []
+        if found.status != "optimal":
+            raise SolverError(
+                "whether a small group is derivable could not be settled", next_step="split the session's tables"
+            )
         vector = np.rint(found.x).astype(np.int64)
         bits = vector[self.pivots]
         check = (bits @ self.basis) % PRIME if d else vector

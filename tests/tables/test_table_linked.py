@@ -31,7 +31,7 @@ POLICY = TablePolicy.from_parameters(
 
 def session(seed: int = 0, n: int = 400) -> tuple[np.ndarray, list[CellSpec], np.ndarray]:
     rng = np.random.default_rng(seed)
-    group = rng.choice(3, n, p=[0.68, 0.28, 0.04])
+    group = rng.choice(3, n, p=[0.69, 0.28, 0.03])
     sex = rng.integers(0, 2, n)
     columns = [group == g for g in range(3)] + [sex == s for s in range(2)] + [np.ones(n, bool)]
     cells = [CellSpec(f"dx: {g}", "dx", mean=True) for g in range(3)]
