@@ -32,12 +32,26 @@ Example:
 
     sacro-deltab verify-pooled pooled --trust trust.json --node site-a --node site-b
 """
+_SIMULATE = """Plan a federation: K nodes, every way to pool and every budget side by side.
+
+It runs on simulated people, or on a table you may use freely: nothing is spent or released. Without --data two nodes of 500 and 1,500
+simulated people are compared; it ends within a minute.
+
+--json prints {"results": [{"way", "epsilon", "correlation", "mae"}]}; epsilon null is without noise.
+
+Examples:
+
+    sacro-deltab simulate-federation --plot plan.png
+
+    sacro-deltab simulate-federation --nodes 3 --data openneuro.csv --by site --n-components 10
+"""
 
 
 def register(app: typer.Typer) -> None:
     """Add the federation's commands to the command line."""
     app.command("aggregate", help=_AGGREGATE)(aggregate)
     app.command("verify-pooled", help=_VERIFY)(verify_pooled)
+    app.command("simulate-federation", help=_SIMULATE)(simulate)
 
 
 def aggregate(
@@ -104,6 +118,61 @@ def verify_pooled(
     else:
         typer.echo("authentic and complete")
     raise typer.Exit(1 if problems else 0)
+
+
+def simulate(
+    nodes: Annotated[int, typer.Option("--nodes", help="How many nodes.", min=2, max=50)] = 2,
+    sizes: Annotated[str | None, typer.Option("--sizes", help="People of each node, e.g. 500,1500.")] = None,
+    data: Annotated[Path | None, typer.Option("--data", help="A table (CSV) with a column 'age'.")] = None,
+    by: Annotated[str | None, typer.Option("--by", help="Column that says where a person was scanned.")] = None,
+    public: Annotated[
+        str | None, typer.Option("--public", help="Value of that column set aside as public people.")
+    ] = None,
+    epsilon: Annotated[
+        list[float] | None, typer.Option("--epsilon", help="ε per node; repeat. Default 1 and 4.")
+    ] = None,
+    n_components: Annotated[int, typer.Option("--n-components", help="Components J.", min=1, max=200)] = 5,
+    n_features: Annotated[int, typer.Option("--n-features", help="Simulated features.", min=5, max=2000)] = 100,
+    repeats: Annotated[int, typer.Option("--repeats", help="Data sets and noise draws to average.", min=1)] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Of the simulated people; noise has no seed.")] = 1,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Write a picture (PNG or SVG).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Results as JSON on stdout.")] = False,
+) -> None:
+    """See _SIMULATE."""
+    from ..federation import simulation as sim
+
+    if data is None:
+        people = _sizes(sizes, nodes)
+        worlds = [
+            sim.simulated_world(people, n_features=n_features, n_components=n_components, seed=seed + k)
+            for k in range(repeats)
+        ]
+    else:
+        X, ages, names, labels = sim.read_table(data, by)
+        worlds = [sim.table_world(X, ages, names, labels, public=public, nodes=nodes, n_components=n_components,
+                                  seed=seed + k) for k in range(repeats)]  # fmt: skip
+    budgets: list[float | None] = [None, *(epsilon or [1.0, 4.0])]
+    found = sim.simulate_federation(worlds, epsilons=budgets, say=_progress)
+    if plot is not None:
+        sim.plot(found, plot)
+    if as_json:
+        _print_json({"results": [r.to_json() for r in found]})
+        return
+    typer.echo("\n".join(sim.lines_of(found, worlds[0])))
+    if plot is not None:
+        typer.echo(f"Plot: {plot}")
+
+
+def _sizes(text: str | None, nodes: int) -> list[int]:
+    if text is None:
+        return [500, 1500] if nodes == 2 else [700] * nodes
+    try:
+        found = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError("--sizes is not a list of whole numbers", next_step="For example --sizes 500,1500.") from None
+    if len(found) not in (1, nodes) or min(found) < 20:
+        raise InputError("--sizes names one size for each node, each at least 20", place="--sizes")
+    return found if len(found) == nodes else found * nodes
 
 
 def _passphrase(key: Path | None, file: Path | None) -> bytes | None:

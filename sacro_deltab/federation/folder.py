@@ -18,6 +18,7 @@ from .forest import Panel, draw
 from .report import report_json, report_lines
 
 if TYPE_CHECKING:
+    from ..rules import RuleSet
     from ..trust import Trust
     from .aggregate import PooledOutput, Pooling
 
@@ -116,7 +117,7 @@ def statement(pooling: Pooling, work: Path, trust: Trust, entry: Mapping[str, An
             "way": pooling.way,
             "noise_model": pooling.noise_model,
             "materials": [_material(n) for n in pooling.nodes],
-            "outputs": [_output(o) for o in pooling.outputs],
+            "outputs": [_output(o, pooling.ruleset) for o in pooling.outputs],
             "privacy": {
                 "nodes": [s.to_json() for s in pooling.spends],
                 "totals": pooling.totals.to_json(),
@@ -179,10 +180,10 @@ def _material(node: Any) -> dict[str, Any]:
     }
 
 
-def _output(output: PooledOutput) -> dict[str, Any]:
+def _output(output: PooledOutput, ruleset: RuleSet) -> dict[str, Any]:
     from ..rules import decision_to_json
 
-    decision = decision_to_json(output.judged.decision, view="outside")
+    decision = decision_to_json(output.judged.decision, view="outside", ruleset=ruleset)
     return {
         "name": output.name,
         "type": output.kind,

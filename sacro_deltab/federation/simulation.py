@@ -1,0 +1,448 @@
+"""Planning a federation: K nodes from one table or from simulation, every way to pool and every budget side by side.
+
+What is compared on held-out people: the correlation of the unbiased delta with the true delta (simulation) or of the
+predicted with the true age (a real table), and the mean absolute error of the simple prediction in years.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, SacroDeltabError
+from ..model.moments import Moments
+from ..model.weights import Weights
+from ..privacy.basis import Basis
+from ..privacy.fit import Axes, fit_moments
+from ..privacy.moments import NoisyMoments, pool
+from ..privacy.training import train_private
+
+Array = NDArray[np.float64]
+WAYS = ("direct", "one_node", "summed_moments", "fedavg_shared", "fedavg_folded", "naive_fedavg")
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class People:
+    """People of one place: features, ages, and true delta where it is known."""
+
+    X: Array
+    age: Array
+    true_delta: Array | None = None
+
+    @property
+    def n(self) -> int:
+        """How many."""
+        return int(self.age.size)
+
+
+@dataclass(frozen=True)
+class World:
+    """Nodes, public people for basis and bounds, and held-out people."""
+
+    nodes: tuple[People, ...]
+    public: People
+    held_out: People
+    feature_names: tuple[str, ...]
+    n_components: int
+    basis: Basis
+
+    @property
+    def together(self) -> People:
+        """All people of all nodes in one place."""
+        return People(np.concatenate([n.X for n in self.nodes]), np.concatenate([n.age for n in self.nodes]))
+
+
+@dataclass(frozen=True)
+class Result:
+    """One way at one budget. epsilon: per node and release, None without noise. Averages over repeats."""
+
+    way: str
+    epsilon: float | None
+    correlation: float
+    mae: float
+
+    def to_json(self) -> dict[str, Any]:
+        """As `simulate-federation --json` prints it."""
+        return {
+            "way": self.way,
+            "epsilon": self.epsilon,
+            "correlation": round(self.correlation, 4),
+            "mae": round(self.mae, 3),
+        }
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """Predicted age, and a delta freed of its slope on age."""
+
+    predict: Callable[[Array], Array]
+    delta: Callable[[Array, Array], Array]
+
+
+def simulated_world(sizes: Sequence[int], *, n_features: int = 100, n_components: int = 5, seed: int = 1) -> World:
+    """Nodes drawn from the Smith simulation of `docs/privacy.md`: one population, 2,000 public people, 3,000 held out.
+
+    Parameters
+    ----------
+    sizes
+        People of each node.
+    """
+    from ..simulate import smith_cohort
+
+    total = sum(sizes)
+    drawn = smith_cohort(total + 5000, n_features, seed=seed)
+    everybody = People(drawn.X, drawn.age, drawn.true_delta)
+    starts = np.cumsum([0, *sizes, 2000, 3000])
+    parts = [_take(everybody, np.arange(a, b)) for a, b in pairwise(starts)]
+    *nodes, public, held_out = parts
+    return _world(nodes, public, held_out, drawn.feature_names, n_components)
+
+
+def table_world(
+    X: Array,
+    age: Array,
+    feature_names: Sequence[str],
+    labels: Sequence[str],
+    *,
+    public: str | None = None,
+    nodes: int | None = None,
+    n_components: int = 10,
+    seed: int = 1,
+) -> World:
+    """Nodes from one table of real people.
+
+    Parameters
+    ----------
+    labels
+        Where each person was scanned. With `nodes` the labels other than the public one are dealt to that many nodes,
+        largest first to the smallest node; without, each label is a node.
+    public
+        The label set aside as stand-in public people for basis and bounds; None: the largest.
+    """
+    where = np.array([str(label) for label in labels])
+    names, counts = np.unique(where, return_counts=True)
+    order = [str(n) for n in names[np.argsort(-counts, kind="stable")]]
+    aside = order[0] if public is None else public
+    if aside not in order:
+        raise InputError(f"no row belongs to {aside!r}, which was to be set aside as public", place="--public")
+    rest = [name for name in order if name != aside]
+    if len(rest) < (nodes or 2):
+        raise InputError(
+            "the table has too few places for that many nodes", next_step="use fewer nodes or another --by."
+        )
+    bins: list[list[str]] = [[] for _ in range(nodes or len(rest))]
+    size = [0] * len(bins)
+    for name in rest:
+        k = size.index(min(size))
+        bins[k].append(name)
+        size[k] += int((where == name).sum())
+    everybody = People(X, age)
+    rng = np.random.default_rng(seed)
+    inside, out = [], []
+    for group in bins:
+        rows = np.flatnonzero(np.isin(where, group))
+        rows = rng.permutation(rows)
+        cut = max(1, rows.size // 5)  # one person in five of each node is held out
+        out.append(rows[:cut])
+        inside.append(_take(everybody, np.sort(rows[cut:])))
+    held_out = _take(everybody, np.sort(np.concatenate(out)))
+    return _world(inside, _take(everybody, np.flatnonzero(where == aside)), held_out, feature_names, n_components)
+
+
+def _take(people: People, rows: Any) -> People:
+    return People(people.X[rows], people.age[rows], None if people.true_delta is None else people.true_delta[rows])
+
+
+def _world(nodes: Sequence[People], public: People, held_out: People, names: Sequence[str], n_components: int) -> World:
+    small = min(node.n for node in nodes)
+    if small <= 2 * n_components or public.n <= 2 * n_components:
+        raise InputError("a node or the public set has too few people for that many components",
+                         next_step="use fewer nodes or fewer components.")  # fmt: skip
+    features = tuple(str(n) for n in names)
+    low, high = float(np.floor(public.age.min())), float(np.ceil(public.age.max()))
+    basis = Basis.from_public(
+        public.X, public.age, features, n_components=n_components, made_on="stand-in public people of a simulation",
+        age_range=(low, high),
+    )  # fmt: skip
+    return World(tuple(nodes), public, held_out, features, n_components, basis)
+
+
+def simulate_federation(
+    worlds: Sequence[World],
+    *,
+    epsilons: Sequence[float | None] = (None, 1.0, 4.0),
+    ways: Sequence[str] = WAYS,
+    repeats: int = 1,
+    say: Say | None = None,
+) -> list[Result]:
+    """Every way at every budget, averaged over worlds and, with noise, over `repeats` draws in each.
+
+    ε is per node and release, δ the smaller of 1e-6 and 1/N². `direct` is everybody in one place at the same ε: what a
+    federation is measured against. `one_node` is the largest node alone.
+    """
+    unknown = [way for way in ways if way not in WAYS]
+    if unknown:
+        raise InputError(f"there is no way {unknown[0]!r}", next_step=f"use some of {', '.join(WAYS)}.")
+    results = []
+    for epsilon in epsilons:
+        if say is not None:
+            say("without noise" if epsilon is None else f"ε = {epsilon:g} per node")
+        for way in ways:
+            scores = [
+                _score(make(way, world, epsilon), world.held_out)
+                for world in worlds
+                for _ in range(1 if epsilon is None else repeats)
+            ]
+            correlation, mae = np.mean(scores, axis=0)
+            results.append(Result(way, epsilon, float(correlation), float(mae)))
+    return results
+
+
+def make(way: str, world: World, epsilon: float | None) -> Predictor:
+    """One pooled model."""
+    if epsilon is None:
+        return _exact(way, world)
+    if way == "direct":
+        return _of_weights(_private(world, world.together, epsilon, "gradient").weights)
+    if way == "one_node":
+        return _of_weights(_private(world, _largest(world), epsilon, "gradient").weights)
+    if way == "summed_moments":
+        return _of_weights(private_sum(world, epsilon))
+    shares = _shares(world)
+    if way == "fedavg_shared":
+        made = [_private(world, node, epsilon, "gradient").weights for node in world.nodes]
+        return _average([_of_weights(w) for w in made], shares)
+    if way == "fedavg_folded":
+        made = [_private(world, node, epsilon, "node").weights for node in world.nodes]
+        return _debiased(_average_simple(made, shares), world)
+    return _naive([_documents(world, node, epsilon) for node in world.nodes], shares)
+
+
+def _exact(way: str, world: World) -> Predictor:
+    size = world.n_components
+    if way == "direct":
+        return _of_weights(_moments(world, world.together).fit(n_components=size))
+    if way == "one_node":
+        return _of_weights(_moments(world, _largest(world)).fit(n_components=size))
+    parts = [_moments(world, node) for node in world.nodes]
+    if way == "summed_moments":
+        total = parts[0]
+        for part in parts[1:]:
+            total = total.merge(part)
+        return _of_weights(total.fit(n_components=size))
+    shares = _shares(world)
+    if way == "fedavg_shared":
+        fits = [_of_weights(_fit_in_basis(world, node)) for node in world.nodes]
+        return _average(fits, shares)
+    own = [part.fit(n_components=size) for part in parts]
+    if way == "fedavg_folded":
+        return _debiased(_average_simple(own, shares), world)
+    return _naive(own, shares)
+
+
+def private_sum(world: World, epsilon: float) -> Weights:
+    """Noised moments of every node, summed, one fit: what `aggregate` does."""
+    parts: list[NoisyMoments] = []
+    for node in world.nodes:
+        trained = _private(world, node, epsilon, "moments")
+        assert trained.noisy_moments is not None
+        parts.append(trained.noisy_moments)
+    basis = world.basis
+    axes = Axes(basis.feature_names, basis.centre, basis.scale, basis.components, basis.score_sd)
+    return fit_moments(pool(parts), axes)
+
+
+def _private(world: World, people: People, epsilon: float, how: str) -> Any:
+    """Private training; the noise is real and no budget is charged, because nobody's data leave a simulation."""
+    basis = None if how == "node" else world.basis
+    options: dict[str, Any] = {"gram": False} if how == "moments" else {}
+    return train_private(
+        people.X, people.age, feature_names=world.feature_names, basis=basis,
+        bounds=world.basis.bounds() if basis is None else None, epsilon=epsilon, delta_dp=None,
+        n_components=None if how == "node" else world.n_components,
+        method="moments" if how == "node" else how,  # type: ignore[arg-type]
+        spend=_free, options=options,
+    )  # fmt: skip
+
+
+def _free(_: Any) -> None:
+    """No ledger: a simulation spends nobody's budget."""
+
+
+def _documents(world: World, people: People, epsilon: float) -> Weights:
+    """The governing documents' recipe: a node's own components, and noise on each parameter. Not private."""
+    from ..privacy.heuristic import documents_recipe
+
+    made = documents_recipe(
+        people.X, people.age, feature_names=world.feature_names, n_components=world.n_components, epsilon=epsilon,
+        spend=_free,
+    )  # fmt: skip
+    return made.weights
+
+
+def _moments(world: World, people: People) -> Moments:
+    blank = Moments(world.feature_names, x_centre=world.basis.centre, x_scale=world.basis.scale)
+    return blank.update(people.X, people.age)
+
+
+def _fit_in_basis(world: World, people: People) -> Weights:
+    """Least squares on the scores of the shared basis, without noise."""
+    basis = world.basis
+    z = (people.X - basis.centre) / basis.scale
+    scores = z @ basis.components.T
+    names = [f"component {j + 1}" for j in range(scores.shape[1])]
+    own = Moments(tuple(names)).update(scores, people.age).fit()
+    b1 = own.b1 / own.x_std
+    gamma = None if own.gamma is None else own.gamma * own.x_std
+    return replace(
+        own, feature_names=basis.feature_names, x_mean=basis.centre, x_std=basis.scale, components=basis.components,
+        b1=b1, gamma=gamma, gammasq=None, score_mean=own.x_mean, explained_variance=None,
+    )  # fmt: skip
+
+
+def _shares(world: World) -> Array:
+    sizes = np.array([node.n for node in world.nodes], dtype=float)
+    return np.asarray(sizes / sizes.sum())
+
+
+def _largest(world: World) -> People:
+    return max(world.nodes, key=lambda node: node.n)
+
+
+def _of_weights(weights: Weights) -> Predictor:
+    return Predictor(weights.predict_age, lambda X, age: weights.delta(X, age, model="unbiased"))
+
+
+def _average(parts: Sequence[Predictor], shares: Array) -> Predictor:
+    """Average of linear models of one basis: the same as averaging their weights."""
+    return Predictor(
+        lambda X: np.asarray(sum(w * p.predict(X) for w, p in zip(shares, parts, strict=True))),
+        lambda X, age: np.asarray(sum(w * p.delta(X, age) for w, p in zip(shares, parts, strict=True))),
+    )
+
+
+def _average_simple(weights: Sequence[Weights], shares: Array) -> Callable[[Array], Array]:
+    forms = [w.folded("simple", raw_units=True) for w in weights]
+    coef = np.asarray(sum(s * f.coef for s, f in zip(shares, forms, strict=True)))
+    intercept = float(sum(s * f.intercept for s, f in zip(shares, forms, strict=True)))
+    return lambda X: np.asarray(X @ coef + intercept)
+
+
+def _debiased(predict: Callable[[Array], Array], world: World) -> Predictor:
+    """Folded weights hold the simple model only: the receiver takes the slope on age from the public people."""
+    gap = predict(world.public.X) - world.public.age
+    slope, start = np.polyfit(world.public.age, gap, 1)
+    return Predictor(predict, lambda X, age: np.asarray(predict(X) - age - (slope * age + start)))
+
+
+def _naive(parts: Sequence[Weights], shares: Array) -> Predictor:
+    """FedAvg of everything, components of different nodes included: no model, shown beside the others."""
+
+    def mean(name: str) -> Array:
+        return np.asarray(sum(w * np.asarray(getattr(p, name)) for w, p in zip(shares, parts, strict=True)))
+
+    b2 = None if parts[0].b2 is None else mean("b2")
+    averaged = Weights(
+        feature_names=parts[0].feature_names, x_mean=mean("x_mean"), x_std=mean("x_std"),
+        components=mean("components"), b1=mean("b1"), b2=b2, y_mean=float(mean("y_mean")),
+    )  # fmt: skip
+    return _of_weights(averaged)
+
+
+def _score(model: Predictor, people: People) -> tuple[float, float]:
+    predicted = model.predict(people.X)
+    mae = float(np.abs(predicted - people.age).mean())
+    if people.true_delta is None:
+        return _correlation(predicted, people.age), mae
+    return _correlation(model.delta(people.X, people.age), people.true_delta), mae
+
+
+def _correlation(a: Array, b: Array) -> float:
+    if float(a.std()) == 0 or float(b.std()) == 0:
+        return 0.0
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def read_table(path: Any, by: str | None) -> tuple[Array, Array, list[str], list[str]]:
+    """Features, ages, feature names and places of a table; rows with missing numbers are left out.
+
+    Raises
+    ------
+    InputError
+        There is no column `age`, or no numeric feature.
+    """
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path)
+    except FileNotFoundError:
+        raise InputError("there is no such file", path=path) from None
+    except (OSError, ValueError, UnicodeDecodeError) as error:
+        raise InputError("the table cannot be read as CSV", path=path) from error
+    if "age" not in table.columns:
+        raise InputError("the table has no column 'age'", path=path, next_step="name the age column 'age'.")
+    if by is not None and by not in table.columns:
+        raise InputError(f"the table has no column {by!r}", path=path, next_step="name another column with --by.")
+    skip = {"age", "participant_id", "sex", "sitenum", by or "site", "site"}
+    names = [c for c in table.columns if c not in skip and pd.api.types.is_numeric_dtype(table[c])]
+    if not names:
+        raise InputError("the table has no numeric feature", path=path)
+    whole = table[np.isfinite(table[["age", *names]].to_numpy(dtype=float)).all(axis=1)]
+    X = whole[names].to_numpy(dtype=float)
+    keep = X.std(axis=0) > 0
+    column = by if by is not None else ("site" if "site" in whole.columns else None)
+    labels = [f"part {i % 8}" for i in range(len(whole))] if column is None else [str(v) for v in whole[column]]
+    return X[:, keep], whole["age"].to_numpy(dtype=float), [n for n, k in zip(names, keep, strict=True) if k], labels
+
+
+def lines_of(results: Sequence[Result], world: World) -> list[str]:
+    """The comparison as a table."""
+    kind = "true delta" if world.held_out.true_delta is not None else "age"
+    lines = [
+        f"{len(world.nodes)} nodes of {', '.join(str(n.n) for n in world.nodes)} people, {len(world.feature_names)} "
+        f"features, {world.n_components} components; {world.public.n} public people, {world.held_out.n} held out",
+        f"r: correlation with {kind}; MAE: years",
+        f"{'way':<16} {'ε per node':>10} {'r':>7} {'MAE':>7}",
+    ]
+    for r in results:
+        budget = "no noise" if r.epsilon is None else f"{r.epsilon:g}"
+        lines.append(f"{r.way:<16} {budget:>10} {r.correlation:>7.3f} {r.mae:>7.2f}")
+    return [
+        *lines,
+        "naive_fedavg averages components of different nodes; it is refused by `aggregate` and is not private.",
+    ]
+
+
+def plot(results: Sequence[Result], path: Any) -> None:
+    """Bars by way and budget."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    ways = list(dict.fromkeys(r.way for r in results))
+    budgets = list(dict.fromkeys(r.epsilon for r in results))
+    figure = Figure(figsize=(8, 4))
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.09, 0.2, 0.89, 0.72))
+    width = 0.8 / len(budgets)
+    for k, budget in enumerate(budgets):
+        heights = [next(r.correlation for r in results if (r.way, r.epsilon) == (way, budget)) for way in ways]
+        places = [i + (k - (len(budgets) - 1) / 2) * width for i in range(len(ways))]
+        axes.bar(places, heights, width, label="no noise" if budget is None else f"ε {budget:g} per node")
+    axes.set_xticks(range(len(ways)), ways, rotation=15, fontsize=8)
+    axes.set_ylabel("correlation on held-out people")
+    axes.legend(fontsize=8)
+    try:
+        figure.savefig(path, dpi=110)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            "the plot cannot be written", path=path, next_step="use a name that ends in .png or .svg."
+        ) from error
+
+
+__all__ = ["WAYS", "Result", "SacroDeltabError", "World", "simulate_federation", "simulated_world", "table_world"]
