@@ -34,7 +34,8 @@ Example:
 """
 _SIMULATE = """Plan a federation: K nodes, every way to pool and every budget side by side.
 
-It runs on simulated people, or on a table you may use freely: nothing is spent or released. Without --data two nodes of 500 and 1,500
+It runs on simulated people, or on a table you may use freely: nothing is spent or released. Without --data two nodes
+of 500 and 1,500
 simulated people are compared; it ends within a minute.
 
 --json prints {"results": [{"way", "epsilon", "correlation", "mae"}]}; epsilon null is without noise.
