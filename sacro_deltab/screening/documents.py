@@ -147,7 +147,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 _ABOUT = frozenset(
-    {
+    [
         "rule_set",
         "statistic",
         "groups",
@@ -168,17 +168,13 @@ _ABOUT = frozenset(
         "way",
         "epsilon",
         "delta_dp",
-        "model_origin",
-        "of",
-        "outcome",
-        "predictors",
-        "age_range",
-        "feature_z",
-        "units",
-        "intercept",
-        "confounds",
-        "round",
-    }
+        "plot_of",
+        "layout",
+        "scaling",
+        "sd",
+        "n_public",
+        "releases",
+    ]
 )
 
 
@@ -192,11 +188,12 @@ def _about(document: OutputDocument) -> Iterator[Noted]:
             f"`about` has entries the package does not write: {', '.join(strange[:5])}.",
             asks=("Do these entries say anything of single people?",),
         )
+    if document.type == "noised_moments":
+        return  # its public layout is long; the ledger is closed by the digest of these very bytes or it is no pass
     count = 0
     for value in document.about.values():
-        items = (
-            list(value.values()) if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
-        )
+        items = list(value.values()) if isinstance(value, dict) else value
+        items = items if isinstance(items, list | tuple) else [items]
         numbers = [item for item in items if isinstance(item, int | float) and not isinstance(item, bool)]
         count += len(numbers) + sum(len(re.findall(r"\d+\.\d+", item)) for item in items if isinstance(item, str))
         if len(numbers) > 4:

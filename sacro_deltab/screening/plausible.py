@@ -42,18 +42,17 @@ def shape_findings(document: OutputDocument, n: int | None, min_n: int, kind: st
     if n is None:
         return
     rows = len(document.rows)
-    if kind in ("subgroup_table", "count_table") and rows * min_n > n + min_n * sum(
-        _marked(row) for row in document.rows
-    ):
+    shown = rows - sum(_marked(row) for row in document.rows)
+    if kind in ("subgroup_table", "count_table") and shown * min_n > n:
         yield note(
             "too-many-groups",
             "block",
-            f"{rows} groups of at least {min_n} people are more than {n} people can form.",
+            f"{shown} groups of at least {min_n} people are more than {n} people can form.",
             next_step=_STEP,
         )
     if kind == "quantile":
         yield from _quantiles(document, n, min_n)
-    if kind == "coefficient" and rows * min_n > n:
+    if kind == "coefficient" and 2 * rows > n:
         yield note(
             "many-values",
             "review",
