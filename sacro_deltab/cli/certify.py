@@ -131,13 +131,12 @@ def certify(
     from ..certificate.certify import Request, certify_folder
     from ..certificate.keys import load_key, read_passphrase
     from ..certificate.policy import policy_of
-    from ..rules import load_ruleset, load_waivers
     from ..trust import load_trust
+    from .check import _rules as rules_and_waivers
 
     trusted = load_trust(find_trust(trust, key, folder))
     opened = load_key(key, read_passphrase(passphrase_file, prompt_passphrase))
-    ruleset = load_ruleset(rules, profile=profile)
-    used = load_waivers(waivers) if waivers is not None else ()
+    ruleset, used = rules_and_waivers(rules, profile, waivers, False)  # as `check` has them
 
     def check(where: Path) -> dict[str, Any]:
         from ..screening import check_paths
