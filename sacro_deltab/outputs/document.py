@@ -48,9 +48,9 @@ class OutputDocument:
                 if isinstance(cell, float) and not math.isfinite(cell):
                     raise ValueError(f"output {self.name!r}: a value is not finite")
 
-    def to_json(self) -> str:
-        """Machine form; `<`, `>` and `&` escaped so that no viewer takes them for markup; ends with a newline."""
-        data = {
+    def to_data(self) -> dict[str, Any]:
+        """The machine form as plain lists and dictionaries."""
+        return {
             "schema": SCHEMA_ID,
             "name": self.name,
             "type": self.type,
@@ -59,8 +59,14 @@ class OutputDocument:
             "rows": [list(r) for r in self.rows],
             "about": dict(self.about),
         }
-        text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False)
-        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026") + "\n"
+
+    def to_json(self) -> str:
+        """Machine form, one row a line; `<`, `>` and `&` escaped so that no viewer takes them for markup."""
+        data = self.to_data()
+        rows = ",\n  ".join(_dump(row) for row in data.pop("rows"))
+        head = ",\n ".join(f"{_dump(key)}: {_dump(value)}" for key, value in data.items())
+        text = f'{{\n {head},\n "rows": [\n  {rows}\n ]\n}}\n'
+        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
     def to_csv(self) -> str:
         """People's form: one header row, first column the label. Line ends are LF."""
@@ -82,6 +88,10 @@ class OutputDocument:
             rows=tuple(tuple(r) for r in data["rows"]),
             about=dict(data.get("about", {})),
         )
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def format_cell(cell: Cell) -> str:

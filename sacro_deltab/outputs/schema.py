@@ -66,9 +66,7 @@ def check_document(document: OutputDocument) -> None:
     InputError
         Naming the first fault and how many there are.
     """
-    import json
-
-    errors = document_errors(json.loads(document.to_json()))
+    errors = document_errors(document.to_data())
     if errors:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise InputError(

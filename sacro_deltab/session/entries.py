@@ -55,7 +55,7 @@ class Entry:
             "facts": facts_to_json(self.facts),
             "decision": dict(self.decision),
             "privacy": None if self.privacy is None else dict(self.privacy),
-            "raw": None if self.raw is None else _document_json(self.raw),
+            "raw": None if self.raw is None else self.raw.to_data(),
             "suppressed": list(self.suppressed),
             "complementary": list(self.complementary),
             "merges": list(self.merges),
@@ -68,7 +68,7 @@ class Entry:
             **self.to_evidence(),
             "summary": self.summary,
             "reasons": list(self.reasons),
-            "document": None if self.document is None else _document_json(self.document),
+            "document": None if self.document is None else self.document.to_data(),
             "spends": list(self.spends),
             "n": self.n,
         }
@@ -138,10 +138,3 @@ class Candidate:
     format: str = "csv"
     n: int | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
-
-
-def _document_json(document: OutputDocument) -> dict[str, Any]:
-    import json
-
-    data: dict[str, Any] = json.loads(document.to_json())
-    return data

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..facts.measure import computed, dof_check, feature_facts
-from ..facts.types import Fact, FactValue, Part, Provider
+from ..facts.types import Fact, FactValue, Provider
 from ..outputs import build
 from ..outputs.document import OutputDocument
 from .common import about, build_facts, noised, not_noised
@@ -206,13 +206,9 @@ def _candidate(session: DeltabSession, source: _Source, document: OutputDocument
     }
     if public:  # constants of a public file: nobody in this cohort contributes to them
         facts |= computed(largest_share=0.0, idp__largest_share=0.0)
-    parts = tuple(
-        Part("row", str(row[0]), {}, float(row[1]) if isinstance(row[1], int | float) else None)
-        for row in document.rows
-    )
     if len(document.rows) == 1 and isinstance(document.rows[0][1], int | float):
         facts |= computed(value=document.rows[0][1])
-    built = build_facts(session, document, facts, parts, noise=noise, receipt=source.receipt)
+    built = build_facts(session, document, facts, noise=noise, receipt=source.receipt)
     return Candidate(document, built, privacy=source.statement, receipt=source.receipt, n=int(n))
 
 
