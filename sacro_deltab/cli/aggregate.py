@@ -47,12 +47,24 @@ Examples:
     sacro-deltab simulate-federation --nodes 3 --data openneuro.csv --by site --n-components 10
 """
 
+_CHECK = """What each clause of the rules will say to a job before it is sent, and what only a node can know.
+
+Exit code: 0 no clause stands against it, 1 an output will not leave, 2 the file cannot be used.
+
+Example:
+
+    sacro-deltab job check job.yaml
+"""
+
 
 def register(app: typer.Typer) -> None:
     """Add the federation's commands to the command line."""
     app.command("aggregate", help=_AGGREGATE)(aggregate)
     app.command("verify-pooled", help=_VERIFY)(verify_pooled)
     app.command("simulate-federation", help=_SIMULATE)(simulate)
+    jobs = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Job files: one file for every node.")
+    jobs.command("check", help=_CHECK)(check_job)
+    app.add_typer(jobs, name="job")
 
 
 def aggregate(
@@ -60,6 +72,7 @@ def aggregate(
     out: Annotated[Path, typer.Option("--out", help="Folder to write; must not exist.")],
     trust: Annotated[Path, typer.Option("--trust", help="Trust file with every node's keys.")],
     expect: Annotated[int | None, typer.Option("--expect", help="How many nodes there must be.")] = None,
+    job: Annotated[Path | None, typer.Option("--job", help="The job file: gives --expect, checks the rest.")] = None,
     declare_disjoint: Annotated[
         str | None, typer.Option("--declare-disjoint", help="Who declares that nobody is in two nodes.")
     ] = None,
@@ -88,7 +101,7 @@ def aggregate(
     from ..federation.report import report_json, report_lines
 
     order = Order(
-        paths=tuple(nodes), out=out, trust=trust, expect=expect, disjoint=declare_disjoint, way=way,
+        paths=tuple(nodes), out=out, trust=trust, expect=expect, job=job, disjoint=declare_disjoint, way=way,
         noise_model=noise_model, basis=basis, bounds=bounds, rules=rules, profile=profile, declare=declare,
         attest=attest, history=history, key=key, passphrase=_passphrase(key, passphrase_file),
         require_decided=require_decided, at=_day(at),
@@ -119,6 +132,36 @@ def verify_pooled(
     else:
         typer.echo("authentic and complete")
     raise typer.Exit(1 if problems else 0)
+
+
+def check_job(
+    file: Annotated[Path, typer.Argument(metavar="JOB", help="A job file (YAML).", show_default=False)],
+    rules: Annotated[str | None, typer.Option("--rules", help="Rule set: a name or a folder.")] = None,
+    profile: Annotated[str | None, typer.Option("--profile", help="Site profile of a node.")] = None,
+    basis: Annotated[Path | None, typer.Option("--basis", help="The basis file that goes with the job.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
+) -> None:
+    """See _CHECK."""
+    from ..federation.job import check_basis, check_rule_set, load_job
+    from ..federation.job_check import forecast, lines_of
+    from ..rules import load_ruleset
+
+    job = load_job(file)
+    ruleset = load_ruleset(rules, profile=profile)
+    check_rule_set(job, ruleset)
+    if basis is not None:
+        from ..privacy.basis import Basis
+
+        check_basis(job, Basis.load(basis))
+    found = forecast(job, ruleset)
+    failing = [f.output for f in found if f.verdict == "fail"]
+    if as_json:
+        _print_json({"schema": "sacro_deltab/job-check/1", "job": job.id, "sha256": job.sha256,
+                     "epsilon_per_node": job.node_epsilon, "delta_dp_per_node": job.node_delta,
+                     "will_not_leave": failing, "outputs": [f.to_json() for f in found]})  # fmt: skip
+    else:
+        typer.echo("\n".join(lines_of(job, ruleset, found)))
+    raise typer.Exit(1 if failing else 0)
 
 
 def simulate(

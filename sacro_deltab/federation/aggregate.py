@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ class Order:
     out: Path
     trust: Path
     expect: int | None = None
+    job: Path | None = None
     disjoint: str | None = None
     way: str | None = None
     noise_model: str | None = None
@@ -106,6 +107,8 @@ def aggregate(order: Order, say: Say) -> Pooling:
 
     _check_order(order)
     trust = load_trust(order.trust)
+    if order.job is not None:
+        order = _with_job(order)
     with tempfile.TemporaryDirectory(prefix="sacro-deltab-nodes-") as scratch:
         say("verifying every node's certificate before a number is read")
         nodes = _read(order, trust, Path(scratch))
@@ -115,6 +118,22 @@ def aggregate(order: Order, say: Say) -> Pooling:
     say("writing the pooled folder")
     write(pooling, trust)
     return pooling
+
+
+def _with_job(order: Order) -> Order:
+    """The job's own number of nodes and rule set; what the nodes used must be what it names."""
+    from ..privacy.basis import Basis
+    from ..rules import load_ruleset
+    from .job import check_basis, check_rule_set, load_job
+
+    assert order.job is not None
+    job = load_job(order.job)
+    check_rule_set(job, load_ruleset(order.rules, profile=order.profile))
+    if order.basis is not None and job.basis_digest is not None:
+        check_basis(job, Basis.load(order.basis))
+    if order.expect not in (None, job.expect):
+        raise InputError(f"--expect {order.expect} is not what job {job.id} says ({job.expect})", path=order.job)
+    return replace(order, expect=job.expect, noise_model=order.noise_model or job.noise_model)
 
 
 def _check_order(order: Order) -> None:

@@ -1,0 +1,203 @@
+"""The job file: one YAML that every node gets unchanged, checked against its schema with file, line and column."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError, RefusedError
+
+if TYPE_CHECKING:
+    from ..rules import RuleSet
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table by group that the job asks for. width: years, for age bands."""
+
+    by: str
+    statistic: str
+    width: float | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as read. `sha256` is the digest of the file's bytes: the same at every node."""
+
+    path: Path
+    sha256: str
+    id: str
+    title: str
+    round: int
+    rule_set: str
+    rule_set_sha256: str
+    id_column: str | None
+    age_column: str
+    features: tuple[str, ...]
+    units: tuple[str, ...]
+    confounds: tuple[str, ...]
+    groups: tuple[str, ...]
+    minimum_n: int
+    n_components: int
+    method: str
+    delta_model: str
+    basis_digest: str | None
+    bounds_digest: str | None
+    epsilon: float
+    delta_dp: float | None
+    adjacency: str
+    noise_model: str
+    outputs: tuple[str, ...]
+    tables: tuple[Table, ...]
+    expect: int
+    declare: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def node_epsilon(self) -> float:
+        """ε that each node's ledger pays: the nominal one, or more where the noise is shared (colluding nodes)."""
+        if self.noise_model == "local":
+            return self.epsilon
+        from .noise import share_epsilon
+
+        return share_epsilon(self.epsilon, self.expect, self.node_delta)
+
+    @property
+    def node_delta(self) -> float:
+        """δ as given, else the smaller of 1e-6 and 1/N² at the smallest N allowed."""
+        return self.delta_dp if self.delta_dp is not None else min(1e-6, 1.0 / self.minimum_n**2)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The researcher's declaration, in the form of a --declare file."""
+        facts = {"dp.trust_model": "distributed" if self.noise_model == "distributed" else "central_at_node"}
+        return {
+            "schema": "sacro_deltab/declare/1",
+            "role": "researcher",
+            "by": self.declare["by"],
+            "simulated": bool(self.declare.get("simulated", False)),
+            "note": f"said in job {self.id}, sha256 {self.sha256}",
+            "facts": {**self.declare["facts"], **facts},
+        }
+
+
+def load_job(path: Path) -> Job:
+    """Read a job file.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file, each at its line and column.
+    """
+    from ..rules.marked_yaml import Problem, read_marked
+    from ..rules.schema_check import check
+
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"the job file cannot be read ({error.strerror})", path=path) from error
+    marked = read_marked(path, path.name, raw=raw)
+    if not marked.problems and check(marked, "job"):
+        data: dict[str, Any] = marked.data
+        for key, text in _contradictions(data):
+            marked.problems.append(Problem(marked.place(*key), text))
+        if not marked.problems:
+            return _job(path, hashlib.sha256(raw).hexdigest(), data)
+    raise InputError("the job file cannot be used:\n  " + "\n  ".join(str(p) for p in marked.problems),
+                     next_step="docs/federation.md shows a whole job file.")  # fmt: skip
+
+
+def _contradictions(data: Mapping[str, Any]) -> list[tuple[tuple[Any, ...], str]]:
+    found: list[tuple[tuple[Any, ...], str]] = []
+    names = [f["name"] for f in data["inputs"]["features"]]
+    if len(set(names)) != len(names):
+        twice = next(n for i, n in enumerate(names) if n in names[:i])
+        found.append((("inputs", "features", names.index(twice)), f"feature {twice!r} stands twice"))
+    model = data["model"]
+    if ("basis_digest" in model) == ("bounds_digest" in model):
+        found.append((("model",), "names either a basis_digest (shared basis) or a bounds_digest (node basis)"))
+    if model["method"] == "gradient" and "basis_digest" not in model:
+        found.append((("model", "method"), "the gradient path needs a shared basis"))
+    if model["method"] == "gradient" and "noised_moments" in data["outputs"]:
+        found.append((("outputs",), "the gradient path releases no moments: use method: moments, or leave them out"))
+    roles = [data["inputs"]["age"]["column"], *data["inputs"].get("confounds", []), *data["inputs"].get("groups", [])]
+    if shared := sorted(set(roles) & set(names)):
+        found.append((("inputs", "features", names.index(shared[0])), f"{shared[0]!r} has two roles"))
+    for i, table in enumerate(data.get("tables", [])):
+        if table["by"] == "age_band":
+            if "width_years" not in table:
+                found.append((("tables", i), "an age band needs width_years"))
+        elif table["by"] not in data["inputs"].get("groups", []):
+            found.append((("tables", i, "by"), f"{table['by']!r} is no group of inputs"))
+    return found
+
+
+def _job(path: Path, sha256: str, data: Mapping[str, Any]) -> Job:
+    inputs, model, privacy = data["inputs"], data["model"], data["privacy"]
+    return Job(
+        path=path,
+        sha256=sha256,
+        id=data["job"]["id"],
+        title=data["job"]["title"],
+        round=int(data["job"].get("round", 1)),
+        rule_set=data["rule_set"]["id"],
+        rule_set_sha256=data["rule_set"]["sha256"],
+        id_column=inputs.get("id_column"),
+        age_column=inputs["age"]["column"],
+        features=tuple(f["name"] for f in inputs["features"]),
+        units=tuple(f["unit"] for f in inputs["features"]),
+        confounds=tuple(inputs.get("confounds", ())),
+        groups=tuple(inputs.get("groups", ())),
+        minimum_n=int(inputs.get("minimum_n", 100)),
+        n_components=int(model["n_components"]),
+        method=model["method"],
+        delta_model=model.get("delta_model", "unbiased_quadratic"),
+        basis_digest=model.get("basis_digest"),
+        bounds_digest=model.get("bounds_digest"),
+        epsilon=float(privacy["epsilon"]),
+        delta_dp=None if privacy.get("delta_dp") is None else float(privacy["delta_dp"]),
+        adjacency=privacy["adjacency"],
+        noise_model=privacy.get("noise_model", "local"),
+        outputs=tuple(data["outputs"]),
+        tables=tuple(Table(t["by"], t["statistic"], t.get("width_years")) for t in data.get("tables", ())),
+        expect=int(data["expect"]),
+        declare=data["declare"],
+    )
+
+
+def check_rule_set(job: Job, ruleset: RuleSet) -> None:
+    """The node's rule set is the one the job was written for.
+
+    Raises
+    ------
+    RefusedError
+    """
+    if (ruleset.id, ruleset.sha256) != (job.rule_set, job.rule_set_sha256):
+        raise RefusedError(
+            f"job {job.id} asks for rule set {job.rule_set} ({job.rule_set_sha256[:12]}…), and this node judges by "
+            f"{ruleset.id} {ruleset.version} ({ruleset.sha256[:12]}…)",
+            path=job.path,
+            next_step="agree on one rule set; `sacro-deltab rules diff` shows what changed.",
+        )
+
+
+def check_basis(job: Job, basis: Any) -> None:
+    """The basis file is the job's, and its features, order and units are those of the inputs.
+
+    Raises
+    ------
+    RefusedError
+    """
+    if basis.digest != job.basis_digest:
+        raise RefusedError(f"this basis is not the one job {job.id} names: its digest differs", path=job.path,
+                           next_step="use the basis file that came with the job.")  # fmt: skip
+    if tuple(basis.feature_names) != job.features:
+        raise RefusedError("the job's features are not those of its basis, in that order", path=job.path)
+    if tuple(basis.units) != job.units:
+        place = next(i for i, (a, b) in enumerate(zip(basis.units, job.units, strict=True)) if a != b)
+        raise RefusedError(f"the unit of feature {job.features[place]!r} differs between job and basis", path=job.path)
+    if job.n_components > basis.n_components:
+        raise RefusedError(f"the basis has {basis.n_components} components, the job asks for {job.n_components}",
+                           path=job.path)  # fmt: skip
