@@ -78,6 +78,7 @@ def run(
     ledger: Annotated[str, typer.Option("--ledger", help="The privacy budget.")] = "budget.db",
     trust: Annotated[Path | None, typer.Option("--trust", help="The TRE's trust file.")] = None,
     cohort: Annotated[str, typer.Option("--cohort", help="The TRE's id of these people.")] = "cohort",
+    job: Annotated[Path | None, typer.Option("--job", help="Job file; the rest is this node's own.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
 ) -> None:
     """See _RUN."""
@@ -95,7 +96,12 @@ def run(
         plots=plots, moments=moments, rules=rules, profile=profile, declare=declare, attest=attest, ledger=ledger,
         trust=trust, cohort=cohort,
     )  # fmt: skip
-    outcome = run_plan(plan, _progress)
+    if job is not None:
+        from ..federation.job_run import run_job
+
+        outcome = run_job(job, plan, _progress)
+    else:
+        outcome = run_plan(plan, _progress)
     _print(outcome, account(outcome), as_json)
     raise typer.Exit(outcome.exit_code)
 
