@@ -1,0 +1,102 @@
+"""Moments of a large Parquet file in bounded memory, against numpy and Dask on this machine.
+
+    python benchmarks/federation_streaming.py [--people 1000000] [--features 500] [--workers 2]
+
+Each way runs in a process of its own, so that its peak memory is its own. Prints one table: seconds, seconds per
+million
+people, and peak memory of the process (for Dask: of the client; its workers are counted apart).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+WAYS = ("parquet, row groups", "npy, memory map", "numpy, all in memory", "dask, local cluster")
+GROUP = 20_000
+
+
+def make(folder: Path, people: int, features: int) -> None:
+    """Write the same people as Parquet and as .npy, a block at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    names = [f"idp_{j}" for j in range(features)]
+    slope = rng.normal(size=features) / 10
+    schema = pa.schema([("age", pa.float64()), *((n, pa.float64()) for n in names)])
+    x = np.lib.format.open_memmap(folder / "x.npy", mode="w+", dtype=np.float64, shape=(people, features))
+    ages = np.lib.format.open_memmap(folder / "age.npy", mode="w+", dtype=np.float64, shape=(people,))
+    with pq.ParquetWriter(folder / "x.parquet", schema, compression="none", use_dictionary=False) as writer:
+        for start in range(0, people, GROUP):
+            size = min(GROUP, people - start)
+            age = rng.uniform(45, 85, size)
+            block = 3.0 + np.outer(age - 65, slope) + rng.normal(size=(size, features))
+            x[start : start + size], ages[start : start + size] = block, age
+            writer.write_table(pa.table([age, *block.T], schema=schema))
+    x.flush()
+    ages.flush()
+
+
+def one(way: str, folder: Path, features: int, workers: int) -> dict[str, float]:
+    """Run one way and measure it."""
+    from sacro_deltab.federation import streams
+    from sacro_deltab.model import Moments
+
+    blank = Moments(tuple(f"idp_{j}" for j in range(features)), x_centre=np.full(features, 3.0))
+    start = time.perf_counter()
+    if way == WAYS[0]:
+        total = streams.of_parquet(folder / "x.parquet", blank)
+    elif way == WAYS[1]:
+        total = streams.of_npy(folder / "x.npy", folder / "age.npy", blank)
+    elif way == WAYS[2]:
+        total = blank.empty().update(np.load(folder / "x.npy"), np.load(folder / "age.npy"))
+    else:
+        from distributed import Client, LocalCluster
+
+        with (
+            LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            start = time.perf_counter()
+            total = streams.of_dask([folder / "x.parquet"], blank, client=client)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": seconds, "peak_mb": peak, "n": float(total.n), "trace": float(np.trace(total.matrix))}
+
+
+def main() -> None:
+    """Make the data, run every way in a process of its own, print the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--people", type=int, default=1_000_000)
+    parser.add_argument("--features", type=int, default=500)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--one", nargs=2, metavar=("WAY", "FOLDER"))
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(one(options.one[0], Path(options.one[1]), options.features, options.workers)))
+        return
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make(folder, options.people, options.features)
+        size = options.people * options.features * 8 / 2**20
+        print(f"{options.people:,} people × {options.features} features, {size:,.0f} MB of numbers")
+        print(f"{'way':<24} {'seconds':>8} {'s per million':>14} {'peak MB':>8}")
+        for way in WAYS:
+            command = [sys.executable, __file__, "--features", str(options.features), "--workers", str(options.workers)]
+            done = subprocess.run([*command, "--one", way, name], capture_output=True, text=True, check=True)
+            found = json.loads(done.stdout.strip().splitlines()[-1])
+            per = found["seconds"] / options.people * 1e6
+            print(f"{way:<24} {found['seconds']:>8.1f} {per:>14.1f} {found['peak_mb']:>8.0f}")
+
+
+if __name__ == "__main__":
+    main()
