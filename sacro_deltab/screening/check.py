@@ -20,7 +20,9 @@ from .limits import DEFAULT, Limits
 from .reading import read_content
 from .records import Record, parse_results
 from .report import FileReport, Report, note
-from .session_folder import Session, check_session, read_evidence_part
+from .session_evidence import read_evidence_part
+from .session_folder import check_session
+from .session_state import Session
 from .single import check_file
 from .snapshot import Snapshot, take
 from .structure import checksum_findings, read_json_part, threshold_findings, unlisted_findings
@@ -84,6 +86,12 @@ def check_paths(
     for path in listed:
         if path not in singles:
             report.extend(_check_folder(path, context, ledger))
+    if context.facts is not None and context.facts.is_for_one and len({_stem(path) for path in listed}) > 1:
+        raise InputError(
+            "the facts speak of one output, but several were named",
+            path=facts_file,
+            next_step='Name the file each belongs to: {"files": {"delta_mean.csv": {...}}}.',
+        )
     if singles:
         report.extend(_check_singles([(path, str(path)) for path in singles], context))
     if context.cohort is not None:
@@ -93,6 +101,10 @@ def check_paths(
             "not_measured": context.cohort.unmeasured,
         }
     return report
+
+
+def _stem(path: Path) -> str:
+    return path.name.rsplit(".", 1)[0]
 
 
 def _context(
@@ -253,9 +265,9 @@ def _check_results_folder(
 
 
 def _paper(record: Record, has_inside: bool, ours: list[Record]) -> bool:
-    from .session_folder import _special
+    from .session_folder import is_special
 
-    return bool(ours or has_inside) and _special(record)
+    return bool(ours or has_inside) and is_special(record)
 
 
 def _read_listed(

@@ -45,6 +45,11 @@ class FactsFile:
         stem = base.rsplit(".", 1)[0]
         return self.by_file.get(base) or self.by_file.get(stem) or self.default
 
+    @property
+    def is_for_one(self) -> bool:
+        """A single entry that names a type: it can only be about one output."""
+        return self.default is not None and self.default.output_type is not None and not self.by_file
+
 
 def read_facts(path: str | Path) -> FactsFile:
     """Read `--facts`.
@@ -58,12 +63,30 @@ def read_facts(path: str | Path) -> FactsFile:
     data = load_strict(take(Path(path), name, DEFAULT).data, name)
     if not isinstance(data, dict):
         raise InputError("it is not a JSON object", path=name, next_step=_STEP)
+    if data.get("schema") == "sacro_deltab/declare/1":
+        return _attestation(data, name)
     entries = data.get("files")
     if entries is None:
         return FactsFile(_entry(data, name, "document"), {})
     if not isinstance(entries, dict) or not all(isinstance(v, dict) for v in entries.values()):
         raise InputError("`files` must map file names to facts", path=name, place="files", next_step=_STEP)
     return FactsFile(None, {key: _entry(value, name, f"files/{key}") for key, value in entries.items()})
+
+
+def _attestation(data: Mapping[str, Any], path: str) -> FactsFile:
+    """What `run --attest` takes: facts of every output, and facts by output name."""
+    if data.get("role") != "tre_staff":
+        raise InputError("only TRE staff attest (role: tre_staff)", path=path, place="role", next_step=_STEP)
+    common = data.get("facts", {})
+    outputs = data.get("outputs", {})
+    if (
+        not isinstance(common, dict)
+        or not isinstance(outputs, dict)
+        or not all(isinstance(v, dict) for v in outputs.values())
+    ):
+        raise InputError("`facts` and `outputs` must map names to values", path=path, next_step=_STEP)
+    own = {name: _entry({"facts": {**common, **facts}}, path, f"outputs/{name}") for name, facts in outputs.items()}
+    return FactsFile(_entry({"facts": common}, path, "document"), own)
 
 
 def _entry(data: Mapping[str, Any], path: str, place: str) -> Attested:

@@ -11,7 +11,7 @@ from .records import Record
 from .report import FileReport, Noted, note
 
 if TYPE_CHECKING:
-    from .session_folder import Session
+    from .session_state import Session
 
 _STEP = "Run `sacro-deltab certify` or finalise the session again; never edit a certificate."
 
@@ -22,9 +22,9 @@ def judge_certificate(session: Session, record: Record, report: FileReport) -> N
     report.title = "Certificate" if report.file == "certificate.json" else "Signed certificate"
     if snapshot is None:
         return
-    from .session_folder import _record_texts
+    from .session_records import record_texts
 
-    report.add(*_record_texts(record))
+    report.add(*record_texts(record))
     try:
         if report.file == "certificate.json":
             report.add(*_statement(session, snapshot.data))

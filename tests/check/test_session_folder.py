@@ -525,3 +525,47 @@ def test_several_folders_and_files_make_one_report(made: Made, tmp_path: Path) -
     report = check(made.folder, path)
     assert report.exit_code == 1
     assert any(output.file == str(path) for output in report.outputs)
+
+
+def clone(made: Made, stem: str, names: list[str]) -> None:
+    """The same output again under other names, in every place a session writes it."""
+    evidence = json.loads((made.folder / "inside" / "evidence.json").read_text())
+    results = json.loads((made.folder / "results.json").read_text())
+    template = next(o for o in evidence["outputs"] if o["name"] == stem)
+    record = results["results"][made.record(f"{stem}.csv")]
+    for index, name in enumerate(names):
+        for suffix in ("csv", "json"):
+            text = (made.folder / f"{stem}.{suffix}").read_text().replace(f'"name": "{stem}"', f'"name": "{name}"')
+            (made.folder / f"{name}.{suffix}").write_text(text)
+            made.seal(f"{name}.{suffix}")
+        entry = json.loads(json.dumps(template).replace(f'"{stem}"', f'"{name}"').replace(f'"{stem}.', f'"{name}.'))
+        own = json.loads(json.dumps(record).replace(f'"{stem}.', f'"{name}.'))
+        own["uid"] = entry["uid"] = f"copy_{index}"
+        evidence["outputs"].append(entry)
+        results["results"][own["uid"]] = own
+    (made.folder / "inside" / "evidence.json").write_text(json.dumps(evidence))
+    (made.folder / "results.json").write_text(json.dumps(results))
+
+
+def test_one_persons_value_in_each_of_many_outputs(copy: Made) -> None:
+    clone(copy, "delta_mean", [f"mean_{i:03d}" for i in range(30)])
+    report = copy.check()
+    assert "check/spread-out" in codes(report)
+    assert report.exit_code != 0
+
+
+def test_a_table_that_the_linked_attack_was_never_told_about(copy: Made) -> None:
+    clone(copy, "mean_delta_by_sex", ["another_table"])
+    report = copy.check()
+    assert verdicts(report)["another_table.csv"] == "fail"
+    assert "the attack was never run on it" in texts(report)
+
+
+def test_a_table_taken_out_of_the_linked_attack(copy: Made) -> None:
+    def change(evidence: dict[str, Any]) -> None:
+        evidence["tables"] = None
+        evidence["tables_more"] = []
+
+    copy.evidence(change)
+    report = copy.check()
+    assert verdicts(report)["by_site.csv"] == "fail"

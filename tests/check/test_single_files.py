@@ -280,3 +280,17 @@ def test_archives_list_their_members_and_never_pass(tmp_path: Path) -> None:
         "outputs.zip!inner.zip": "fail",
     }
     assert "was not opened" in texts(report)
+
+
+def test_facts_of_one_output_are_not_spread_over_several(tmp_path: Path) -> None:
+    other = mean_document(0.7, name="other")
+    with pytest.raises(InputError, match="several were named"):
+        check(write(tmp_path / "delta_mean.json", mean_document()), write(tmp_path / "other.json", other), facts=MEAN)
+
+
+def test_an_attestation_of_staff_serves_as_facts(tmp_path: Path) -> None:
+    said = {"schema": "sacro_deltab/declare/1", "role": "tre_staff", "by": "A Member of Staff", "facts": PLAIN}
+    path = write(tmp_path / "delta_mean.json", mean_document())
+    assert check(path, facts=said).exit_code == 0
+    with pytest.raises(InputError, match="only TRE staff"):
+        check(path, facts={**said, "role": "researcher"})
