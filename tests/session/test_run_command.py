@@ -275,9 +275,7 @@ def test_a_full_disk_leaves_nothing(cli: Run, place: Path, monkeypatch: pytest.M
     nothing_left(place)
 
 
-def test_an_interrupted_run_keeps_the_spend_and_leaves_no_folder(
-    cli: Run, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_keeps_the_spend_and_leaves_no_folder(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sacro_deltab.session.pipeline as pipeline
     from sacro_deltab.privacy.ledger import open_ledger
     from sacro_deltab.simulate import smith_cohort
@@ -293,11 +291,12 @@ def test_an_interrupted_run_keeps_the_spend_and_leaves_no_folder(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(pipeline, "_tables", stop)
-    with pytest.raises((KeyboardInterrupt, SystemExit)):
-        from sacro_deltab.cli import main
-
-        main(["run", "--ages", "ages.csv", "--features", "idps.csv", "--basis", "basis.json", "--epsilon", "1",
-              "--n-components", "2", "--cohort", "killed", "--out", "out"])  # fmt: skip
+    plan = pipeline.Plan(
+        out=Path("out"), ages=Path("ages.csv"), features=Path("idps.csv"), basis=Path("basis.json"), epsilon=1.0,
+        n_components=2, cohort="killed",
+    )  # fmt: skip
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.run(plan, lambda text: None)
     nothing_left(place)
     ledger = open_ledger("budget.db")
     assert ledger.totals("killed").epsilon_sum == 1.0
