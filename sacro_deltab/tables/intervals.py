@@ -7,6 +7,7 @@ families (`flows.py`), else as a whole-number program.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ from .released import Count
 from .solver import INF, Model, SolverError
 
 Interval = tuple[int, int | None]
+WHOLE = 400  # variables of one component up to which whole numbers are insisted on
+NODES = 5_000
+LARGE = 3_000  # variables of one component from which only algebra and bound propagation are used
 
 
 @dataclass
@@ -59,6 +63,7 @@ class CountSystem:
         groups = list(dict.fromkeys([c.atoms for c in counts] + [tuple(t) for t in targets]))
         self.label, self.k = merge_atoms(n_atoms, groups)
         self.integer = integer
+        self.relaxed: set[tuple[int, ...]] = set()  # groups whose interval is the linear one (it holds the exact one)
         merged: dict[tuple[int, ...], Row] = {}
         for c in counts:
             key = _classes(c.atoms, self.label)
@@ -163,7 +168,7 @@ class CountSystem:
         self.component_rows: dict[int, list[Row]] = {c: [] for c in self.members}
         for row in rows.values():
             self.component_rows[self.component[row.variables[0]]].append(row)
-        self._solvers: dict[int, _Component | _FlowComponent] = {}
+        self._solvers: dict[int, _Component | _FlowComponent | _LargeComponent] = {}
         self._targets: dict[int, dict[tuple[int, ...], None]] = {}
         for group in targets:
             for c, members in self._parts(group).items():
@@ -177,11 +182,13 @@ class CountSystem:
                 parts.setdefault(self.component[v], []).append(v)
         return {c: tuple(members) for c, members in parts.items()}
 
-    def _solver(self, c: int) -> _Component | _FlowComponent:
+    def _solver(self, c: int) -> _Component | _FlowComponent | _LargeComponent:
         solver = self._solvers.get(c)
         if solver is None:
             solver = _flow_component(self, c) if self.integer else None
-            solver = self._solvers[c] = solver or _Component(self, c)
+            if solver is None:
+                solver = _LargeComponent(self, c) if len(self.members[c]) > LARGE else _Component(self, c)
+            self._solvers[c] = solver
         return solver
 
     def interval(self, group: Sequence[int]) -> Interval:
@@ -194,6 +201,10 @@ class CountSystem:
             low += a
             high = None if high is None or b is None else high + b
         return low, high
+
+    def is_relaxed(self, group: Sequence[int]) -> bool:
+        """Whether the interval of a group came from linear programming alone."""
+        return any(members in self.relaxed for members in self._parts(group).values())
 
     def fixed(self, group: Sequence[int]) -> bool:
         """Whether the N of a group is exactly known."""
@@ -253,6 +264,58 @@ def _flow_component(system: CountSystem, name: int) -> _FlowComponent | None:
     return _FlowComponent(network, arcs, rest)
 
 
+class _LargeComponent:
+    """Thousands of classes that no network describes (many linked tables of a large cohort).
+
+    What follows by algebra from exact numbers is known exactly; for the rest the propagated bounds are given, which
+    hold the exact interval. Each person being almost alone in a class, whole numbers add nothing there.
+    """
+
+    def __init__(self, system: CountSystem, name: int) -> None:
+        from .span import Span
+
+        self.system = system
+        members = system.members[name]
+        self.position = {v: i for i, v in enumerate(members)}
+        self.known = [row for row in system.component_rows[name] if row.hi is not None and row.lo == row.hi]
+        self.groups = [tuple(self.position[v] for v in row.variables) for row in self.known]
+        self.span = Span(len(members), self.groups, [0] * len(members))
+        self._inverse: np.ndarray | None = None
+
+    def interval(self, group: tuple[int, ...]) -> Interval:
+        """Exact where derivable, else bounds that hold it."""
+        s = self.system
+        places = [self.position[v] for v in group]
+        if self.span.contains(places):
+            value = self._value(places)
+            return value, value
+        s.relaxed.add(group)
+        tops = [s.hi[v] for v in group]
+        high = None if any(t is None for t in tops) else sum(t for t in tops if t is not None)
+        for row in s.component_rows[s.component[group[0]]]:
+            if row.hi is not None and set(group) <= set(row.variables):
+                high = row.hi if high is None else min(high, row.hi)
+        return sum(s.lo[v] for v in group), high
+
+    def fixed(self, group: tuple[int, ...]) -> bool:
+        """Whether the N of a group is exactly known."""
+        low, high = self.interval(group)
+        return low == high
+
+    def _value(self, places: list[int]) -> int:
+        """The derivable N: the combination's right-hand sides."""
+        a = np.zeros((len(self.position), len(self.groups)))
+        for j, members in enumerate(self.groups):
+            a[list(members), j] = 1.0
+        goal = np.zeros(len(self.position))
+        goal[places] = 1.0
+        weights = np.linalg.lstsq(a.T @ a, a.T @ goal, rcond=1e-12)[0]
+        value = float(weights @ np.asarray([float(row.lo) for row in self.known]))
+        if abs(value - round(value)) > 1e-3:
+            raise SolverError("a derivable number could not be worked out")
+        return round(value)
+
+
 class _Component:
     """One connected component, by whole-number programs."""
 
@@ -267,7 +330,7 @@ class _Component:
     def _model(self, integer: bool) -> Model:
         s = self.system
         upper = [INF if s.hi[v] is None else float(s.hi[v]) for v in self.variables]  # type: ignore[arg-type]
-        model = Model([float(s.lo[v]) for v in self.variables], upper, [integer] * len(self.variables))
+        model = Model([float(s.lo[v]) for v in self.variables], upper, [integer] * len(self.variables), max_nodes=NODES)
         model.add_rows(
             [
                 (
@@ -304,9 +367,15 @@ class _Component:
         relaxed = self._linear.minimise(cost)
         if relaxed.status == "optimal" and (value := self._whole_value(relaxed.x, cost)) is not None:
             return value
+        if relaxed.status == "infeasible":
+            raise Contradiction("no table fits what is published", next_step="check the table's totals")
+        if relaxed.status == "optimal" and len(self.variables) > WHOLE:
+            return self._outer(relaxed.value, group)
         if self._whole is None:
             self._whole = self._model(True)
         found = self._whole.minimise(cost)
+        if found.status == "limit" and relaxed.status == "optimal":
+            return self._outer(relaxed.value, group)
         if found.status != "optimal":
             if found.status == "infeasible":
                 raise Contradiction("no table fits what is published", next_step="check the table's totals")
@@ -315,6 +384,11 @@ class _Component:
         if value is None:
             raise SolverError("the solver's point does not fit the published numbers")
         return value
+
+    def _outer(self, value: float, group: tuple[int, ...]) -> int:
+        """The linear bound, rounded to the nearest whole number inside it; said to be no more than that."""
+        self.system.relaxed.add(group)
+        return math.ceil(value - 1e-6)
 
     def _whole_value(self, x: np.ndarray, cost: np.ndarray) -> int | None:
         """Objective at the rounded point if that point is whole and fits every row exactly."""

@@ -63,6 +63,7 @@ class SetAudit:
     unprinted: tuple[str, ...]  # primary cells that the pattern publishes
     expert: Expert | None = None
     union_proved: bool = True  # False: no group below the minimum exists, but the smallest of the others was not sought
+    relaxed: tuple[str, ...] = ()  # cells of large systems whose N interval holds the exact one but may be wider
 
     @property
     def expert_union_small(self) -> bool:
@@ -94,6 +95,8 @@ class SetAudit:
             "withhold": {t: w.to_json() for t, w in self.withhold.items()},
         }
         out["mean_interval"] = _rounded(self.mean_interval)
+        if self.relaxed:
+            out["n_interval_outer"] = list(self.relaxed)
         if not self.union_proved:
             out["smallest_derivable_union_proved"] = False
         if self.expert is not None:
@@ -129,7 +132,7 @@ def audit_pattern(
     """Attack one pattern (`means=False`: leave the intervals of means out)."""
     suppressed = problem.pattern(suppressed)
     seen = release(problem, suppressed)
-    n_intervals = count_intervals(seen)
+    n_intervals, relaxed = count_intervals(seen)
     mean = mean_intervals(seen, n_intervals) if means and problem.kind == "means" else {}
     disclosed = tuple(sorted(c for c, (lo, hi) in n_intervals.items() if lo == hi))
     span = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms])
@@ -161,6 +164,7 @@ def audit_pattern(
         tuple(sorted(primary - suppressed)),
         expert,
         span.proved,
+        relaxed,
     )
 
 
@@ -204,8 +208,8 @@ def _with_squares(
     return out
 
 
-def count_intervals(seen: Released) -> dict[str, Interval]:
-    """Exact interval of N of every withheld cell."""
+def count_intervals(seen: Released) -> tuple[dict[str, Interval], tuple[str, ...]]:
+    """Interval of N of every withheld cell, and the cells whose interval is only the linear one (large systems)."""
     system = CountSystem(seen.n_atoms, seen.counts, list(seen.targets.values()), seen.integer)
     known: dict[tuple[int, ...], Interval] = {}
     out = {}
@@ -213,7 +217,7 @@ def count_intervals(seen: Released) -> dict[str, Interval]:
         if atoms not in known:
             known[atoms] = system.interval(atoms)
         out[name] = known[atoms]
-    return out
+    return out, tuple(name for name, atoms in seen.targets.items() if system.relaxed and system.is_relaxed(atoms))
 
 
 def mean_intervals(

@@ -33,11 +33,12 @@ def possible(rows: Sequence[Sequence[int]], weight: Sequence[int], most_people: 
     a = np.zeros((n, len(rows)))
     for j, row in enumerate(rows):
         a[list(row), j] = 1.0
-    u, s, _ = np.linalg.svd(a, full_matrices=False) if n >= len(rows) else _wide(a)
-    q = u[:, s > 1e-9 * max(1.0, float(s[0]))]
+    q = _basis(a)
     # classes of nobody are free of charge, so only the others are counted
     free = int((people == 0).sum())
     count = most_people // max(1, int(people[people > 0].min(initial=1))) + free
+    # Σ over S of P_ij is at most √(|S|·P_ii): settles large cohorts without the projection itself
+    alive &= count * (q**2).sum(axis=1) >= (1 - SLACK) ** 2
     for _ in range(20):
         index = np.flatnonzero(alive)
         if len(index) <= count:
@@ -49,10 +50,16 @@ def possible(rows: Sequence[Sequence[int]], weight: Sequence[int], most_people: 
     return alive
 
 
-def _wide(a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], None]:
-    """Left singular vectors from the smaller Gram matrix."""
-    values, vectors = np.linalg.eigh(a @ a.T)
-    return vectors[:, ::-1], np.sqrt(np.maximum(values[::-1], 0.0)), None
+def _basis(a: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Orthonormal basis of the columns of `a`, from the smaller Gram matrix where that is accurate."""
+    if a.shape[0] >= a.shape[1]:
+        values, vectors = np.linalg.eigh(a.T @ a)
+        share = values / max(1.0, float(values[-1]))
+        if not ((share > 1e-13) & (share < 1e-8)).any():
+            good = share >= 1e-8
+            return np.asarray(a @ (vectors[:, good] / np.sqrt(values[good])))
+    u, s, _ = np.linalg.svd(a, full_matrices=False)
+    return np.asarray(u[:, s > 1e-10 * max(1.0, float(s[0]))])
 
 
 def _reach(q: NDArray[np.float64], count: int) -> NDArray[np.float64]:

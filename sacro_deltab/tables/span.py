@@ -77,6 +77,7 @@ class Span:
         covered = {self.label[a] for row in unique for a in row}
         self.weight = [sum(weights[a] for a in self.members[c]) for c in range(self.k)]
         self.proved = True
+        self._reduced: tuple[IntArray, list[int]] | None = None
         self._peel([tuple(sorted({self.label[a] for a in row})) for row in unique])
         self.outside = frozenset(set(range(self.k)) - covered)
 
@@ -120,8 +121,9 @@ class Span:
             return True
         if not set(rest) <= set(self.core):
             return False
-        matrix = self._core_matrix(self.core)
-        base, pivots = reduce_rows(matrix)
+        if self._reduced is None:
+            self._reduced = reduce_rows(self._core_matrix(self.core))
+        base, pivots = self._reduced
         vector = np.zeros((1, len(self.core)), dtype=np.int64)
         position = {c: i for i, c in enumerate(self.core)}
         vector[0, [position[c] for c in rest]] = 1
