@@ -83,7 +83,7 @@ class CohortFacts:
             if names and all(name in self.numbers for name in names):
                 matrix = np.column_stack([self.numbers[name] for name in names])
                 yield from ((fact.name, fact.value) for fact in feature_facts(matrix).values())
-        elif raw.type in _TRAINED:
+        elif raw.type in _TRAINED and not _public(facts):
             ages = self.numbers.get("age")
             yield "n", self.n if ages is None else int(np.isfinite(ages).sum())
         elif self._labels(facts) is not None:
@@ -173,6 +173,12 @@ class CohortFacts:
             if fact is not None:
                 done.append(name)
                 yield from _differs(f"{name} of row {part.key!r}", fact, value, part.key)
+
+
+def _public(facts: Facts) -> bool:
+    """Constants of a public basis: their N is that of the public people, not of this cohort (D-18)."""
+    origin = facts.get("n.origin")
+    return origin is not None and origin.value == "public_bound"
 
 
 def _noised(facts: Facts) -> bool:
