@@ -65,10 +65,11 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
     tag = secrets.token_hex(4)
     study, public = demo_cohort(), demo_public_reference()
     table = study.table.copy()
+    table["site_merged"] = table["site"].where(~table["site"].isin(SMALL_SITES), "small sites")
     table["participant_id"] = [f"{tag}-{name}" for name in table["participant_id"]]
     features = [n for n in study.feature_names if float(public.features[n].std()) > 0]
     folder.mkdir()
-    keep = ["participant_id", "age", *study.group_names, *study.confound_names, *features]
+    keep = ["participant_id", "age", *study.group_names, "site_merged", *study.confound_names, *features]
     table[keep].to_csv(folder / "cohort.csv", index=False)
     basis = Basis.from_public(
         public.features[features].to_numpy(dtype=float),
@@ -101,7 +102,7 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
         plan,
         ages=folder / "cohort.csv",
         features=folder / "cohort.csv",
-        by=("sex", "diagnosis", "site"),
+        by=("sex", "diagnosis", "site", "site_merged"),
         age_bands=(10.0,),
         ignore=tuple(study.confound_names),
         id_column="participant_id",
@@ -143,9 +144,6 @@ def _extra(session: DeltabSession, cohort: Cohort) -> None:
     assert cohort.groups is not None
     deltas = fit_deltas(cohort, COMPONENTS, "unbiased_quadratic")
     session.release_counts(cohort.groups["sex"], title="People by sex")
-    merged = cohort.groups["site"].where(~cohort.groups["site"].isin(SMALL_SITES), "Small sites")
-    session.release_group_means(deltas, merged.rename("site"), title="Mean delta by site, small sites merged",
-                                name="mean_delta_by_site_merged")  # fmt: skip
     session.release_quantiles(deltas, (0, 25, 50, 75, 100), title="Quantiles with minimum and maximum",
                               name="delta_quantiles_all")  # fmt: skip
     session.release_group_means(

@@ -7,7 +7,7 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,7 +173,7 @@ def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -
         )
     else:
         say("private training: the budget is spent before any noise is drawn")
-        model = _train(session, plan, cohort)
+        model = yield from _train(session, plan, cohort, say)
     if model is not None:
         session.release_weights(model)
         if plan.moments and model.noisy_moments is not None:
@@ -219,9 +219,10 @@ def _tables(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any) -> 
                 session.release_plot(entry)
 
 
-def _train(session: DeltabSession, plan: Plan, cohort: Cohort) -> Any:
+def _train(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -> Generator[str, None, Any]:
     from ..privacy import PublicBounds
     from ..privacy.basis import Basis
+    from .attacking import attack_training
 
     basis = None if plan.basis is None else Basis.load(plan.basis)
     bounds = None
@@ -234,10 +235,11 @@ def _train(session: DeltabSession, plan: Plan, cohort: Cohort) -> Any:
         missing = [n for n in basis.feature_names if n not in set(frame.columns)]
         if not missing and set(frame.columns) == set(basis.feature_names):
             frame = frame[list(basis.feature_names)]
-    return session.train_private(
+    confounds = _confounds(cohort)
+    model = session.train_private(
         frame,
         cohort.age,
-        confounds=_confounds(cohort),
+        confounds=confounds,
         bounds=bounds,
         basis=basis,
         epsilon=float(plan.epsilon or 0.0),
@@ -246,6 +248,10 @@ def _train(session: DeltabSession, plan: Plan, cohort: Cohort) -> Any:
         n_components=plan.n_components,
         method=plan.method,
     )
+    missing_test = attack_training(session, model, frame, cohort.age, confounds, basis=basis, bounds=bounds, say=say)
+    if missing_test is not None:
+        yield missing_test
+    return model
 
 
 def fit_deltas(cohort: Cohort, n_components: int | None, model: str) -> Any:

@@ -13,6 +13,7 @@ from ..facts.measure import computed, dof_check, feature_facts
 from ..facts.types import Fact, FactValue, Provider
 from ..outputs import build
 from ..outputs.document import OutputDocument
+from .attacking import reported
 from .common import about, build_facts, noised, not_noised
 from .entries import Candidate
 
@@ -204,8 +205,9 @@ def _candidate(session: DeltabSession, source: _Source, document: OutputDocument
             acro__regression_check=dof_check(int(source.n) - jn, least),
         ),
     }
+    facts |= computed(evidence__attack_report=reported(session, source.weights))
     if public:  # constants of a public file: nobody in this cohort contributes to them
-        facts |= computed(largest_share=0.0, idp__largest_share=0.0)
+        facts |= computed(largest_share=0.0, idp__largest_share=0.0, n__origin="public_bound")
     if len(document.rows) == 1 and isinstance(document.rows[0][1], int | float):
         facts |= computed(value=document.rows[0][1])
     built = build_facts(session, document, facts, noise=noise, receipt=source.receipt)

@@ -1,0 +1,109 @@
+"""Membership-inference reports in a session: attached, or made after a training; they go to `inside/` and stay there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..facts.people import numbers
+
+if TYPE_CHECKING:
+    from ..acro_session import DeltabSession
+    from ..privacy.attacks import AttackReport
+
+_SACRO_ML = ("log_id", "attack_experiment_logger")  # keys of a SACRO-ML report
+_SLOW_FROM = 300  # features of a node basis: a shadow training then takes long, and the command is the better place
+_FEW = 8
+
+
+def attach(session: DeltabSession, report: AttackReport | str | Path) -> None:
+    """See `DeltabSession.attach_attack_report`."""
+    from ..privacy.attacks import AttackReport, check_report
+
+    if isinstance(report, AttackReport):
+        data: Any = report.to_json()
+        path: Any = None
+    else:
+        path = report
+        data = _read(Path(report))
+    if data.get("schema") is not None or not any(key in data for key in _SACRO_ML):
+        check_report(data, path)
+    kept = session.journal.folder / "attack.json"
+    kept.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    session.attack_report = kept
+    session.journal.write("attack_report", {"file": kept.name})
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the attack report cannot be read ({type(error).__name__})",
+            path=path,
+            next_step="Make one with `sacro-deltab attack`.",
+        ) from error
+    if not isinstance(data, dict):
+        raise InputError("the attack report is no JSON object", path=path)
+    return data
+
+
+def reported(session: DeltabSession, weights: Any) -> bool:
+    """Whether the attached report is about these weights. A SACRO-ML report names none and is taken at its word."""
+    if session.attack_report is None:
+        return False
+    target = _read(session.attack_report).get("target")
+    if not isinstance(target, Mapping) or target.get("weights_sha256") is None:
+        return True
+    from ..privacy.attacks import weights_digest
+
+    return bool(target["weights_sha256"] == weights_digest(weights))
+
+
+def attack_training(
+    session: DeltabSession,
+    model: Any,
+    X: Any,
+    age: Any,
+    confounds: Any | None,
+    *,
+    basis: Any | None,
+    bounds: Any | None,
+    say: Callable[[str], None],
+) -> str | None:
+    """Attack the training that gave a private model and attach the report. Returns why not, where it cannot be done.
+
+    Whether there is a report depends on N and F alone; what it found changes no verdict and stays inside.
+    """
+    from ..privacy.attacks import SHADOWS, attack_report, private_trainer
+
+    statement = model.statement.to_json()
+    slow = basis is None and X.shape[1] > _SLOW_FROM
+    say("membership test: attacking the training with shadow models (stays inside)")
+    trainer = private_trainer(
+        feature_names=[str(c) for c in X.columns], basis=basis, bounds=bounds, epsilon=statement["epsilon"],
+        delta_dp=statement["delta_dp"], adjacency=statement["adjacency"], method=model.public["method"],
+        confound_names=None if confounds is None else [str(c) for c in confounds.columns],
+        n_components=int(model.public["n_components"]),
+    )  # fmt: skip
+    try:
+        report = attack_report(
+            model.weights,
+            np.column_stack([numbers(X.iloc[:, j]) for j in range(X.shape[1])]),
+            numbers(age),
+            confounds=None if confounds is None else confounds.to_numpy(dtype=float),
+            trainer=trainer,
+            statement=statement,
+            shadows=_FEW if slow else SHADOWS,
+        )
+    except InputError as error:
+        return f"no membership test of the weights: {error.what}"
+    session.attach_attack_report(report)
+    if report.verdict == "above_bound":
+        say("THE MEMBERSHIP TEST DOES BETTER THAN THE NOISE ALLOWS: see inside/attack.json before anything leaves")
+    return None
