@@ -140,7 +140,12 @@ def _not_judged(report: FileReport, context: Context, missing: Iterable[str] = (
     if not names:
         names = ["what kind of output it is", "every fact about it"]
         if report.type is not None and report.type in context.output_types:
-            names = ["nothing: this type never leaves"]
+            return note(
+                "never-leaves",
+                "block",
+                f"not judged: {report.type} holds values of people and never leaves.",
+                next_step=EXPORT,
+            )
     listed = ", ".join(names)
     return note(
         "not-judged",
