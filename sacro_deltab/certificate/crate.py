@@ -172,6 +172,8 @@ def _people(add: Any, predicate: Mapping[str, Any], names: Names) -> dict[str, A
             **{
                 "@type": "SoftwareApplication",
                 "name": "sacro_deltab",
+                "url": "https://w3id.org/sacro-deltab/",
+                "version": predicate["versions"]["sacro_deltab"],
                 "softwareVersion": predicate["versions"]["sacro_deltab"],
                 "provider": tre,
             },
