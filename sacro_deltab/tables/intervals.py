@@ -91,7 +91,8 @@ class CountSystem:
         for row in self.rows:
             for v in row.variables:
                 of[v].append(row)
-        for _ in range(rounds):
+        size = sum(len(row.variables) for row in self.rows)
+        for _ in range(max(2, min(rounds, 2_000_000 // max(1, size)))):  # bounds only: fewer rounds are only looser
             touched: set[int] = set()
             for row in queue:
                 touched |= self._tighten(row)
