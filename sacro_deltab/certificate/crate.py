@@ -125,7 +125,8 @@ def _metadata(
         return crate.add(ContextEntity(crate, identifier, properties=properties))
 
     with tempfile.TemporaryDirectory() as scratch:
-        files = {path: _add_file(crate, Path(scratch), path, body) for path, body in payload.items()}
+        about = {name: o["title"] or o["type"] for o in predicate["outputs"] for name in o["files"]}
+        files = {path: _add_file(crate, Path(scratch), path, body, about) for path, body in payload.items()}
         entities = _people(add, predicate, names)
         actions = _actions(add, predicate, entities, [files[f"outputs/{n}"] for n in packed], bool(turned_down))
         crate.name = f"Release {predicate['certificate_id']}"
@@ -145,12 +146,13 @@ def _metadata(
         return (Path(scratch) / "crate" / "ro-crate-metadata.json").read_bytes()
 
 
-def _add_file(crate: Any, scratch: Path, path: str, body: bytes) -> Any:
+def _add_file(crate: Any, scratch: Path, path: str, body: bytes, about: Mapping[str, str]) -> Any:
     source = scratch / "files" / path
     source.parent.mkdir(parents=True, exist_ok=True)
     source.write_bytes(body)
     name = path.rsplit("/", 1)[-1]
-    properties = {"name": name, "contentSize": str(len(body))}
+    description = about.get(name, "Part of the certified record of the release")
+    properties = {"name": name, "description": description, "contentSize": str(len(body))}
     if kind := _FORMATS.get(Path(name).suffix):
         properties["encodingFormat"] = kind
     return crate.add_file(source, dest_path=path, properties=properties, validate_url=False)
