@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,8 +53,12 @@ def run_demo(out: Path, ledger: str, say: Say) -> Outcome:
     if not out.absolute().parent.is_dir():
         raise InputError("there is no such place", path=out.absolute().parent, next_step="Make it first.")
     say("simulating 680 people in 7 sites, and 400 public people for a shared basis")
-    plan, cohort = _inputs(Plan(out=out, ledger=ledger), inputs)
-    return _run(plan, cohort, say)
+    try:
+        plan, cohort = _inputs(Plan(out=out, ledger=ledger), inputs)
+        return _run(plan, cohort, say)
+    except BaseException:
+        shutil.rmtree(inputs, ignore_errors=True)
+        raise
 
 
 def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
