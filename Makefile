@@ -12,6 +12,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 demo: $(STAMP)
+	rm -rf outputs outputs-inputs
 	$(BIN)/sacro-deltab demo --out outputs
 
 test: $(STAMP)
@@ -27,4 +28,4 @@ soak: $(STAMP)
 	$(BIN)/python -m pytest -m soak
 
 clean:
-	rm -rf $(VENV) outputs dist build
+	rm -rf $(VENV) outputs outputs-inputs dist build
