@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from functools import cache
 from importlib import import_module
 
 import typer
@@ -34,6 +36,7 @@ _GROUPS = (
 )
 
 
+@cache
 def _register() -> None:
     for name in _GROUPS:
         try:
@@ -53,6 +56,18 @@ def main(argv: list[str] | None = None) -> None:
     except SacroDeltabError as error:
         sys.stderr.write(f"sacro-deltab: {error}\n")
         sys.exit(error.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: nothing to say
+        sys.exit(2)
+    except Exception as error:
+        # A traceback can carry values of people, so it is shown only where somebody inside asks for it.
+        if os.environ.get("SACRO_DELTAB_DEBUG"):
+            raise
+        sys.stderr.write(
+            f"sacro-deltab: internal error ({type(error).__name__}); nothing counts as passed. "
+            "Next step: repeat with SACRO_DELTAB_DEBUG=1 inside the TRE and report the fault.\n"
+        )
+        sys.exit(2)
 
 
 __all__ = ["app", "main"]
