@@ -29,7 +29,7 @@ from .layout import (
     shown,
 )
 from .policy import Policy
-from .seal import INSIDE_STATEMENT, placeholder_envelope, write_checksum, write_inside_statement
+from .seal import INSIDE_STATEMENT, write_checksum, write_inside_statement
 from .statement import INSIDE_SUBJECT, Context, build
 from .verify import schema_problems, verify_path
 from .verify_files import subjects_of
@@ -366,4 +366,4 @@ def _result(predicate: Mapping[str, Any], key: SigningKey, role: str, notes: Seq
     )
 
 
-__all__ = ["EXIT", "Certified", "Request", "certify_folder", "placeholder_envelope", "read_ledger"]
+__all__ = ["EXIT", "Certified", "Request", "certify_folder", "read_ledger"]

@@ -272,6 +272,3 @@ def _execution(add: Any, predicate: Mapping[str, Any], e: Mapping[str, Any], out
 
 def _now() -> str:
     return datetime.now(UTC).replace(microsecond=0).isoformat()
-
-
-__all__ = ["Crate", "Names", "write_crate"]

@@ -7,27 +7,20 @@ stays in `inside/`; the one that leaves says "checked inside".
 
 from __future__ import annotations
 
-import platform
-import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
 from ..errors import CertificateError, UnreadableError
 from .canonical import MAX_DATA_BYTES, canonical_json, read_json
 from .findings import PreparedOutput, prepare_outputs, worst
 from .inside import ALGORITHM, inside_digest, salted_sha256
 from .layout import (
     CERTIFIED,
-    CONFIG,
     ENVELOPE,
-    INSIDE,
     RESULTS,
     STATEMENT,
     STRUCTURE,
@@ -41,6 +34,7 @@ from .policy import Policy, policy_of, waiver_json
 from .privacy import privacy_block
 from .recoverable import recoverability_block
 from .rounding import rounding_block
+from .said import TIME, UUID, like, mapping, said, session_versions, versions
 from .viewer import record_digests
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
@@ -49,24 +43,6 @@ PREDICATE_TYPE = TYPE_ROOT + "certificate/v1"
 INSIDE_TYPE = TYPE_ROOT + "certificate-inside/v1"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 INSIDE_SUBJECT = "inside/"
-
-_DEPENDENCIES = (
-    "acro",
-    "cryptography",
-    "diffprivlib",
-    "highspy",
-    "numpy",
-    "opendp",
-    "pandas",
-    "scikit-learn",
-    "scipy",
-    "securesystemslib",
-)
-_TOKEN = 80  # longest declared word that is repeated in what leaves
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})")
-_PERSON = re.compile(r"[^\W\d_]([^\W\d_]|[ .,'’-]){0,79}")  # a name or a role: no digits
-_VERSION = re.compile(r"[0-9A-Za-z._+-]{1,40}")
 
 
 @dataclass(frozen=True)
@@ -246,7 +222,7 @@ def _predicate(
     evidence: Mapping[str, Any] | None,
     context: Context,
 ) -> dict[str, Any]:
-    session = _mapping((evidence or {}).get("session"))
+    session = mapping((evidence or {}).get("session"))
     folder_findings = _folder_findings(report, context)
     verdict = _verdict(outputs, report, folder_findings, context)
     privacy = privacy_block(outputs, evidence, context.ledger, capped=bool(context.cap))
@@ -258,12 +234,12 @@ def _predicate(
         "made": {
             "node": context.node,
             "time": utc_now(context.now),
-            "session": _like(session.get("id"), _UUID),
-            "session_started": _like(session.get("started"), _TIME),
-            "session_finished": _like(session.get("finished"), _TIME),
+            "session": like(session.get("id"), UUID),
+            "session_started": like(session.get("started"), TIME),
+            "session_finished": like(session.get("finished"), TIME),
             "unit": session.get("unit") if session.get("unit") in ("person", "row") else None,
         },
-        "versions": {**versions(), "session": _session_versions(session)},
+        "versions": {**versions(), "session": session_versions(session)},
         "policy": {**context.policy.to_json(), "waivers": _waivers(outputs, context)},
         "files": [
             {"file": name, "verdict": o.verdict_under(context.cap), "output": o.name, "kept_inside": o.kept_inside}
@@ -280,8 +256,8 @@ def _predicate(
         "recorded_not_recomputed": sorted({n for o in outputs for n in o.facts["recorded"]}),
         "not_checked": _not_checked(report, evidence, context),
         "people": {
-            "declared": _said(session.get("declared")),
-            "attested": _said(session.get("attested")),
+            "declared": said(session.get("declared")),
+            "attested": said(session.get("attested")),
             "answers": [dict(a) for a in context.answers],
         },
         "results": record_digests(results),
@@ -318,7 +294,7 @@ def _folder_findings(report: Mapping[str, Any] | None, context: Context) -> list
     found = [*_sequence((report or {}).get("folder_findings")), *context.extra_findings]
     out = []
     for item in found:
-        finding = _mapping(item)
+        finding = mapping(item)
         entry = {"rules": [str(r) for r in _sequence(finding.get("rules"))], "effect": str(finding.get("effect"))}
         if entry not in out:
             out.append(entry)
@@ -354,72 +330,25 @@ def _not_checked(report: Mapping[str, Any] | None, evidence: Mapping[str, Any] |
     if context.stage == "session":
         own.append("anything, by anyone but the session that made this folder: this statement is unsigned")
     source = evidence if report is None else report  # what a session writes does not get into a signed statement
-    said = [str(s) for s in _sequence((source or {}).get("not_checked"))]
-    return list(dict.fromkeys([*said, *context.notes, *own]))
-
-
-def _said(value: object) -> dict[str, Any]:
-    """Who said what. Counts and long texts are not repeated: they may be numbers of the cohort."""
-    block = _mapping(value)
-    facts = {}
-    for name, entry in sorted(_mapping(block.get("facts")).items()):
-        said = entry.get("value") if isinstance(entry, Mapping) else entry
-        facts[str(name)] = said if repeatable(said) else "stated inside"
-    return {
-        "by": None if block.get("by") is None else _like(block.get("by"), _PERSON) or "stated inside",
-        "facts": facts,
-    }
-
-
-def repeatable(value: object) -> bool:
-    """Whether a declared value may be repeated outside: yes or no, a fraction, or a short word."""
-    if isinstance(value, bool):
-        return True
-    if isinstance(value, float):
-        return not value.is_integer()
-    return isinstance(value, str) and 0 < len(value) <= _TOKEN and value.replace("_", "").replace("-", "").isalpha()
-
-
-@cache
-def versions() -> dict[str, str]:
-    """Versions of this package, Python and what the figures rest on, without importing any of it."""
-    found = {"sacro_deltab": __version__, "python": platform.python_version()}
-    for name in _DEPENDENCIES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def _session_versions(session: Mapping[str, Any]) -> dict[str, str]:
-    pairs = sorted(_mapping(session.get("tool")).items())
-    return {str(k): str(v) for k, v in pairs if _VERSION.fullmatch(str(k)) and _VERSION.fullmatch(str(v))}
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    told = [str(s) for s in _sequence((source or {}).get("not_checked"))]
+    return list(dict.fromkeys([*told, *context.notes, *own]))
 
 
 def _sequence(value: object) -> Sequence[Any]:
     return value if isinstance(value, (list, tuple)) else ()
 
 
-def _like(value: object, form: re.Pattern[str]) -> str | None:
-    """A text of a session if it has the form it should have, else nothing: no free text gets out this way."""
-    return value if isinstance(value, str) and form.fullmatch(value) else None
-
-
 __all__ = [
-    "CONFIG",
-    "INSIDE",
+    "INSIDE_SUBJECT",
     "INSIDE_TYPE",
     "PAYLOAD_TYPE",
     "PREDICATE_TYPE",
     "STATEMENT_TYPE",
+    "TYPE_ROOT",
     "Context",
     "build",
     "build_statement",
+    "departures",
     "make_context",
     "utc_now",
     "versions",

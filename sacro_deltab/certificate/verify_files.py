@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -145,8 +144,3 @@ def _inside(source: Source, statement: Mapping[str, Any]) -> Line:
     except SacroDeltabError as error:
         return "inside", "ok", [error.what], ""
     return "inside", "ok", [] if same else ["a file in inside/ was changed, added or removed"], "evidence as certified"
-
-
-def sha256_hex(data: bytes) -> str:
-    """SHA-256 in hex."""
-    return hashlib.sha256(data).hexdigest()

@@ -46,7 +46,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_it_agrees_with_jsonschema_on_edits(statement: dict[str, Any], data: Any) -> None:
     changed = copy.deepcopy(statement)

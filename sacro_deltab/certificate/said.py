@@ -1,0 +1,80 @@
+"""What a session says, as it may be repeated outside: only in a form that has no room for a number of the cohort."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from .. import __version__
+
+_DEPENDENCIES = (
+    "acro",
+    "cryptography",
+    "diffprivlib",
+    "highspy",
+    "numpy",
+    "opendp",
+    "pandas",
+    "scikit-learn",
+    "scipy",
+    "securesystemslib",
+)
+_TOKEN = 80  # longest declared word that is repeated in what leaves
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})")
+PERSON = re.compile(r"[^\W\d_]([^\W\d_]|[ .,'’-]){0,79}")  # a name or a role: no digits
+VERSION = re.compile(r"[0-9A-Za-z._+-]{1,40}")
+
+
+def said(value: object) -> dict[str, Any]:
+    """Who said what. Counts and long texts are not repeated: they may be numbers of the cohort."""
+    block = mapping(value)
+    facts = {}
+    for name, entry in sorted(mapping(block.get("facts")).items()):
+        given = entry.get("value") if isinstance(entry, Mapping) else entry
+        facts[str(name)] = given if repeatable(given) else "stated inside"
+    return {
+        "by": None if block.get("by") is None else like(block.get("by"), PERSON) or "stated inside",
+        "facts": facts,
+    }
+
+
+def repeatable(value: object) -> bool:
+    """Whether a declared value may be repeated outside: yes or no, a fraction, or a short word."""
+    if isinstance(value, bool):
+        return True
+    if isinstance(value, float):
+        return not value.is_integer()
+    return isinstance(value, str) and 0 < len(value) <= _TOKEN and value.replace("_", "").replace("-", "").isalpha()
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of this package, Python and what the figures rest on, without importing any of it."""
+    found = {"sacro_deltab": __version__, "python": platform.python_version()}
+    for name in _DEPENDENCIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def session_versions(session: Mapping[str, Any]) -> dict[str, str]:
+    """Tool versions the session recorded, where they look like versions."""
+    pairs = sorted(mapping(session.get("tool")).items())
+    return {str(k): str(v) for k, v in pairs if VERSION.fullmatch(str(k)) and VERSION.fullmatch(str(v))}
+
+
+def like(value: object, form: re.Pattern[str]) -> str | None:
+    """A text of a session if it has the form it should have, else nothing: no free text gets out this way."""
+    return value if isinstance(value, str) and form.fullmatch(value) else None
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """`value` if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
