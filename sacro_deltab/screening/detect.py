@@ -119,7 +119,9 @@ def guess_vector(values: array[float] | Sequence[float]) -> Guess | None:
         return Guess("ytrain", f"{len(v)} values that read as ages in {unit}", "values that read as ages", strong)
     distinct = len(set(v.tolist()))
     span = 0 if step is None else round((float(v.max()) - float(v.min())) / step)
-    if step is not None and 5 <= span <= 1_200 and distinct < len(v) and distinct >= 5:
+    # whole years span at most 110 steps, whole months 1,300; a feature rounded to a thousandth often spans more
+    years = span <= 150 or abs(step or 0) in (1.0, 1 / 12) or abs(mean) < 1e-6 * spread
+    if step is not None and 5 <= span <= 1_300 and years and distinct < len(v) and distinct >= 5:
         what = "demeaned" if abs(mean) < 1e-6 * spread + 1e-9 else "shifted or scaled"
         return Guess(
             "y_demean",
@@ -343,8 +345,10 @@ def screen(content: Content, known: Known, name: str, *, typed: bool = False) ->
                 )
             )
     suspicion = "review" if typed else "block"
+    split = {info.place.removesuffix("[column 0]") for info in content.arrays if info.place.endswith("[column 0]")}
     for info in content.arrays:
-        remarks += list(_array_remarks(info, local, suspicion))
+        apart = info.place in split or (content.kind == "table" and len(info.shape) == 2)
+        remarks += list(_array_remarks(info, local, suspicion, columns_apart=apart))
     for item in content.items:
         if item.shape and len(item.shape) == 1 and ID_NAMES.search(last_name(item.place)) and item.shape[0] >= 5:
             remarks.append(
@@ -359,7 +363,8 @@ def screen(content: Content, known: Known, name: str, *, typed: bool = False) ->
     return _once(remarks)
 
 
-def _array_remarks(info: ArrayInfo, known: Known, suspicion: str) -> Iterator[Remark]:
+def _array_remarks(info: ArrayInfo, known: Known, suspicion: str, *, columns_apart: bool = False) -> Iterator[Remark]:
+    # columns_apart: the columns of this matrix are arrays of their own and are looked at there
     place = info.place
     lengths = [side for side in info.shape if side in known.ns]
     if lengths:
@@ -381,7 +386,10 @@ def _array_remarks(info: ArrayInfo, known: Known, suspicion: str) -> Iterator[Re
         )
     if info.values is None:
         return
-    columns = [info.values] if len(info.shape) == 1 else [info.column(i) for i in range(min(info.shape[-1], 200))]
+    flat = len(info.shape) == 1
+    columns = (
+        [] if columns_apart else [info.values] if flat else [info.column(i) for i in range(min(info.shape[-1], 200))]
+    )
     rows = len(info.shape) == 2 and info.shape[0] >= MIN_LENGTH and info.shape[1] >= 2
     if rows and suspicion == "block" and len(info.values) == info.size:
         guess = guess_matrix(info.values, info.shape)

@@ -8,6 +8,7 @@ import logging
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,7 @@ class Made:
     def check(self, **more: Any) -> Report:
         """Check with the TRE's profile and ledger."""
         more = {"profile": self.profile, "ledger": self.ledger, **more}
-        from sacro_deltab.rules import load_ruleset
-
-        ruleset = load_ruleset(None, profile=more.pop("profile"))
-        return check(self.folder, ruleset=ruleset, **more)
+        return check(self.folder, ruleset=_ruleset(more.pop("profile")), **more)
 
     def results(self, change: Callable[[dict[str, Any]], None]) -> None:
         """Edit results.json."""
@@ -62,6 +60,13 @@ class Made:
         for name in names:
             digest = hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
             (self.folder / "checksums" / f"{name}.txt").write_text(digest)
+
+
+@cache
+def _ruleset(profile: Path | None) -> Any:
+    from sacro_deltab.rules import load_ruleset
+
+    return load_ruleset(None, profile=profile)
 
 
 def edit(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
