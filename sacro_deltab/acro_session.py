@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .cohort import Cohort
     from .facts.types import Fact
     from .privacy import PublicBounds
+    from .privacy.attacks import AttackReport
     from .privacy.basis import Basis
     from .privacy.training import PrivateModel
     from .session.grouping import AgeBands
@@ -365,33 +366,21 @@ class DeltabSession:
 
     _previewing = False
 
-    def attach_attack_report(self, path: str | Path) -> None:
+    def attach_attack_report(self, report: AttackReport | str | Path) -> None:
         """Attach a membership-inference report on this session's weights: it goes to `inside/` and never leaves.
 
-        Attach it before the weights are released: the rules ask whether there is one.
+        Attach it before the weights are released: the rules ask whether there is one about them. `report` is an
+        `AttackReport`, the file of one, or a SACRO-ML report.
 
         Raises
         ------
         InputError
-            When it is not a JSON object.
+            When it is no such report.
         """
-        import json
+        from .session.attacking import attach
 
         self._open()
-        try:
-            report = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"the attack report cannot be read ({type(error).__name__})",
-                path=path,
-                next_step="Make one with `sacro-deltab attack`.",
-            ) from error
-        if not isinstance(report, dict):
-            raise InputError("the attack report is no JSON object", path=path)
-        kept = self.journal.folder / "attack.json"
-        kept.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        self.attack_report = kept
-        self.journal.write("attack_report", {"file": kept.name})
+        attach(self, report)
 
     def drop(self, name: str) -> None:
         """Take an output back before `finalise`: its record goes, and later tables no longer count it as published."""

@@ -1,4 +1,4 @@
-"""Membership-inference reports in a session: attached, or made after a training; they go to `inside/` and stay there."""
+"""Membership-inference reports of a session: attached, or made after a training; they stay in `inside/`."""
 
 from __future__ import annotations
 

@@ -325,6 +325,9 @@ def test_private_training_and_its_weights(make_session: Any, place: Path) -> Non
     with pytest.raises(InputError, match="cannot be read"):
         session.attach_attack_report("nowhere.json")
     (place / "attack.json").write_text('{"auc": 0.51}', encoding="utf-8")
+    with pytest.raises(InputError, match="no attack report"):
+        session.attach_attack_report("attack.json")
+    (place / "attack.json").write_text('{"log_id": "1", "attack_experiment_logger": {}}', encoding="utf-8")
     session.attach_attack_report("attack.json")
     entries = {e.type: e for e in session.release_weights(model)}
     assert entries["beta1"].status == "pass"
