@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -159,7 +159,8 @@ def _run(job: Job, plan: Plan, cohort: Cohort, say: Say) -> Outcome:
         session = pipeline._session(plan, cohort, journal, say)
         session.not_checked.append(f"job {job.id}, round {job.round}, sha256 {job.sha256}")
         say("private training: the budget is spent before any noise is drawn")
-        model = pipeline._train(session, plan, cohort)
+        model, impossible = _trained(pipeline._train(session, plan, cohort, say))
+        session.not_checked += impossible
         _release(job, plan, session, cohort, model)
         say("writing the folder")
         folder = session.finalise(plan.out)
@@ -167,7 +168,17 @@ def _run(job: Job, plan: Plan, cohort: Cohort, say: Say) -> Outcome:
         report = check_paths(
             [folder], ruleset=session.ruleset, trust=plan.trust, ledger=plan.ledger if session.budget.pinned else None
         )
-        return pipeline.Outcome(session, folder, report, ())
+        return pipeline.Outcome(session, folder, report, tuple(impossible))
+
+
+def _trained(steps: Generator[str, None, Any]) -> tuple[Any, list[str]]:
+    """Run the training to its end: the model, and what could not be done."""
+    impossible = []
+    while True:
+        try:
+            impossible.append(next(steps))
+        except StopIteration as done:
+            return done.value, impossible
 
 
 def _release(job: Job, plan: Plan, session: Any, cohort: Cohort, model: Any) -> None:
