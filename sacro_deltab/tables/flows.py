@@ -10,7 +10,7 @@ whose arc lies on no cycle (a bridge) is exactly known.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,38 +20,44 @@ IntArray = NDArray[np.int32]
 LIMIT = 2**28
 
 
-@dataclass
-class _Family:
-    """Nested groups: bit masks, largest first."""
+def mask_of(members: Sequence[int]) -> int:
+    """Bit mask of a group."""
+    bits = bytearray((max(members) >> 3) + 1)
+    for v in members:
+        bits[v >> 3] |= 1 << (v & 7)
+    return int.from_bytes(bits, "little")
 
-    masks: list[int]
-    rows: list[int]
 
-
-def two_families(masks: Sequence[int]) -> list[int] | None:
-    """Family (0 or 1) of every group, or None: groups that cross go to different families (2-colouring)."""
-    n = len(masks)
-    by_bit: dict[int, list[int]] = {}
-    for i, mask in enumerate(masks):
-        rest = mask
-        while rest:
-            low = rest & -rest
-            by_bit.setdefault(low, []).append(i)
-            rest ^= low
-    crossing: list[set[int]] = [set() for _ in range(n)]
+def _overlapping(groups: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
+    """Pairs of groups that may share a member (all pairs, when there are few groups)."""
+    n = len(groups)
+    if n <= 600:
+        yield from itertools.combinations(range(n), 2)
+        return
+    holders: dict[int, list[int]] = {}
+    for i, group in enumerate(groups):
+        for v in group:
+            holders.setdefault(v, []).append(i)
     seen: set[tuple[int, int]] = set()
-    for members in by_bit.values():
-        for a_index, a in enumerate(members):
-            for b in members[a_index + 1 :]:
-                if (a, b) in seen:
-                    continue
-                seen.add((a, b))
-                both = masks[a] & masks[b]
-                if both != masks[a] and both != masks[b]:
-                    crossing[a].add(b)
-                    crossing[b].add(a)
-                    if len(seen) > 4_000_000:
-                        return None
+    for members in holders.values():
+        for pair in itertools.combinations(members, 2):
+            if pair not in seen:
+                seen.add(pair)
+                yield pair
+
+
+def two_families(groups: Sequence[Sequence[int]], most_pairs: int = 4_000_000) -> list[int] | None:
+    """Family (0 or 1) of every group, or None: groups that cross go to different families (2-colouring)."""
+    n = len(groups)
+    masks = [mask_of(group) for group in groups]
+    crossing: list[set[int]] = [set() for _ in range(n)]
+    for count, (a, b) in enumerate(_overlapping(groups)):
+        if count > most_pairs:
+            return None
+        both = masks[a] & masks[b]
+        if both and both != masks[a] and both != masks[b]:
+            crossing[a].add(b)
+            crossing[b].add(a)
     colour = [-1] * n
     for first in range(n):
         if colour[first] >= 0:
@@ -95,7 +101,6 @@ class Network:
         total = sum(b.lo for b in variables) + sum(b.hi or 0 for _, b in rows) + sum(b.hi or 0 for b in variables)
         self.big = max(1, min(total + 1, LIMIT))
         self.fits = total < LIMIT
-        masks = [sum(1 << v for v in group) for group, _ in rows]
         self.tail: list[int] = []
         self.head: list[int] = []
         self.lo: list[int] = []
@@ -104,7 +109,7 @@ class Network:
         leaf = [[0] * self.n_variables, [1] * self.n_variables]
         self.row_arc = [-1] * len(rows)
         for family in (0, 1):
-            index = sorted((i for i, f in enumerate(families) if f == family), key=lambda i: -masks[i].bit_count())
+            index = sorted((i for i, f in enumerate(families) if f == family), key=lambda i: -len(rows[i][0]))
             for i in index:
                 node = self.n_nodes
                 self.n_nodes += 1

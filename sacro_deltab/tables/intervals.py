@@ -237,14 +237,16 @@ class _FlowComponent:
 
 def _flow_component(system: CountSystem, name: int) -> _FlowComponent | None:
     """The component as a network, if its rows split into two nested families and its numbers are not too large."""
+    entries = sum(len(row.variables) for row in system.component_rows[name])
+    if len(system.members[name]) > LARGE and entries > 4 * len(system.members[name]):
+        return None  # many overlapping tables: no two families
     rest = _Component(system, name)
     rows = [row for row in rest.rows if len(row.variables) > 1]
     groups = {row.variables for row in rows}
     wanted = [g for g in system._targets.get(name, {}) if len(g) > 1 and g not in groups]
     families: list[int] | None = None
     for targets in [wanted, []] if wanted else [[]]:
-        masks = [sum(1 << rest.position[v] for v in g) for g in [*(r.variables for r in rows), *targets]]
-        families = two_families(masks)
+        families = two_families([[rest.position[v] for v in g] for g in [*(r.variables for r in rows), *targets]])
         if families is not None:
             break
     if families is None:
@@ -282,6 +284,7 @@ class _LargeComponent:
         self.groups = [tuple(self.position[v] for v in row.variables) for row in self.known]
         self.span = Span(len(members), self.groups, [0] * len(members))
         self._inverse: np.ndarray | None = None
+        self._matrix = np.zeros((0, 0))
 
     def interval(self, group: tuple[int, ...]) -> Interval:
         """Exact where derivable, else bounds that hold it."""
@@ -305,12 +308,12 @@ class _LargeComponent:
 
     def _value(self, places: list[int]) -> int:
         """The derivable N: the combination's right-hand sides."""
-        a = np.zeros((len(self.position), len(self.groups)))
-        for j, members in enumerate(self.groups):
-            a[list(members), j] = 1.0
-        goal = np.zeros(len(self.position))
-        goal[places] = 1.0
-        weights = np.linalg.lstsq(a.T @ a, a.T @ goal, rcond=1e-12)[0]
+        if self._inverse is None:
+            self._matrix = np.zeros((len(self.position), len(self.groups)))
+            for j, members in enumerate(self.groups):
+                self._matrix[list(members), j] = 1.0
+            self._inverse = np.linalg.pinv(self._matrix.T @ self._matrix, rcond=1e-11, hermitian=True)
+        weights = self._inverse @ self._matrix[places].sum(axis=0)
         value = float(weights @ np.asarray([float(row.lo) for row in self.known]))
         if abs(value - round(value)) > 1e-3:
             raise SolverError("a derivable number could not be worked out")

@@ -19,6 +19,7 @@ from .solver import INF, Model, SolverError
 
 PRIME = 2_147_483_629  # largest prime below 2**31 - 1 that is not Mersenne; products fit in int64
 IntArray = NDArray[np.int64]
+MIXED = 2_000  # classes from which membership is tested on random combinations of columns
 LISTED = 300  # classes up to which the smallest group is always found, however large it is
 
 
@@ -57,6 +58,22 @@ def reduce_rows(matrix: IntArray, prime: int = PRIME) -> tuple[IntArray, list[in
     return m[:r], pivots
 
 
+def _mixer(n: int, rank: int) -> IntArray:
+    """Random columns (fixed seed) that keep the rank of a wide matrix: wrong with a chance of about one in 10⁹."""
+    return np.random.default_rng(20).integers(0, PRIME, size=(n, rank + 8), dtype=np.int64)
+
+
+def _mixed(matrix: IntArray, mixer: IntArray | None) -> IntArray:
+    """0/1 matrix times the mixer modulo the prime; halves of 16 bits keep the floating products exact."""
+    if mixer is None:
+        return matrix
+    m = matrix.astype(np.float64)
+    high = (m @ (mixer >> 16).astype(np.float64)).astype(np.int64) % PRIME
+    low = (m @ (mixer & 0xFFFF).astype(np.float64)).astype(np.int64)
+    mixed: IntArray = (high * 65536 + low) % PRIME
+    return mixed
+
+
 class Span:
     """The linear span of groups of atoms.
 
@@ -78,6 +95,7 @@ class Span:
         self.weight = [sum(weights[a] for a in self.members[c]) for c in range(self.k)]
         self.proved = True
         self._reduced: tuple[IntArray, list[int]] | None = None
+        self._mixer: IntArray | None = None
         self._peel([tuple(sorted({self.label[a] for a in row})) for row in unique])
         self.outside = frozenset(set(range(self.k)) - covered)
 
@@ -121,12 +139,14 @@ class Span:
             return True
         if not set(rest) <= set(self.core):
             return False
-        if self._reduced is None:
-            self._reduced = reduce_rows(self._core_matrix(self.core))
-        base, pivots = self._reduced
         vector = np.zeros((1, len(self.core)), dtype=np.int64)
         position = {c: i for i, c in enumerate(self.core)}
         vector[0, [position[c] for c in rest]] = 1
+        if self._reduced is None:
+            self._mixer = _mixer(len(self.core), len(self.core_rows)) if len(self.core) > MIXED else None
+            self._reduced = reduce_rows(_mixed(self._core_matrix(self.core), self._mixer))
+        base, pivots = self._reduced
+        vector = _mixed(vector, self._mixer)
         for i, p in enumerate(pivots):
             if vector[0, p]:
                 vector[0] = (vector[0] - vector[0, p] * base[i]) % PRIME
