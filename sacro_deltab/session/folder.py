@@ -74,8 +74,8 @@ def _write(session: DeltabSession, folder: Path) -> None:
         session.journal.stage(name, placeholder(name))
         draft = Draft(
             name=name,
-            status="review",
-            summary=f"review; {what[0].lower()}{what[1:-1]}, judged by sacro-deltab check and certify",
+            status="pass",
+            summary=f"pass; {what[0].lower()}{what[1:-1]}, checked by sacro-deltab check and certify",
             properties={
                 "method": "deltab_certificate",
                 "sacro_deltab": f"{session.ruleset.id} {session.ruleset.version} sha256:{session.ruleset.sha256}",
