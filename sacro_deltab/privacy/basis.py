@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,8 @@ Array = NDArray[np.float64]
 SCHEMA_ID = "sacro_deltab/basis/1"
 _SAME = 1e-9  # agreement of centre and cohort mean at which a basis was made on the cohort in hand
 _CHECKED = 32  # columns compared for that
+_CHANCE = 1e-6  # of refusing a basis that was made from other people
+_LEAST_BITS = 6  # of the grid of exact scores
 _FLOOR = 1e-6  # components with less than this share of the largest variance are exact dependence, not axes
 
 
@@ -144,10 +147,12 @@ class Basis:
         )
 
     def check_not_made_on(self, X: ArrayLike) -> None:
-        """Refuse a basis whose centre is this cohort's own mean: it would be a second, unpaid release.
+        """Refuse a basis that shows it was made on this cohort: it would be a second, unpaid release.
 
-        Only an exact copy is detectable from moments. A refusal is seen inside only; a basis that was fixed without
-        looking at the cohort is refused with probability zero.
+        Three signs: the centre is the cohort's own mean; the centre is a row of the cohort; or means and products of
+        scores agree with the basis much better than those of other people can (chance below 1e-6 for a basis fixed
+        without looking at the cohort). The last finds a copy that was disturbed a little, and one made from most of
+        the cohort; from half of it, nobody can tell. A refusal is seen inside only.
         """
         values = np.asarray(X, dtype=float)
         if values.ndim != 2 or values.shape[1] != len(self.feature_names) or values.shape[0] < 2:
@@ -156,16 +161,60 @@ class Basis:
             some = np.unique(np.linspace(0, values.shape[1] - 1, _CHECKED).astype(int))  # enough columns to tell
             centre, scale = self.centre[some], self.scale[some]
             mean = _finite_means(values, some, centre)
-            near = np.abs(mean - centre) <= _SAME * (scale + np.abs(centre))
-        if bool(near.mean() > 0.5):
+            own_mean = (np.abs(mean - centre) <= _SAME * (scale + np.abs(centre))).mean() > 0.5
+            own_row = _is_a_row(values[:, some], centre, _SAME * (scale + np.abs(centre)))
+        what = (
+            "its centre is the cohort's own mean" if own_mean else "its centre is one person's row" if own_row else ""
+        )
+        if not what and self._agrees_too_well(values):
+            what = "it agrees with the cohort much better than one made from other people can"
+        if what:
             raise PrivacyError(
-                "this basis was made on the cohort itself: its centre is the cohort's own mean",
+                f"this basis was made on the cohort itself: {what}",
                 next_step="make the basis from other people, or use the node basis, which pays for its axes",
             )
+
+    def _agrees_too_well(self, values: Array) -> bool:
+        """Scaled squares of score means and of mean products of two scores: together at least χ² for other people.
+
+        Only the cohort's own sampling error is counted, so the claimed size of the public sample plays no part.
+        """
+        size = self.n_components
+        first, second, fourth = np.zeros(size), np.zeros((size, size)), np.zeros((size, size))
+        for start in range(0, values.shape[0], 4096):
+            u = self.white_scores(self.standardise(values[start : start + 4096]), size)
+            first, second, fourth = first + u.sum(axis=0), second + u.T @ u, fourth + (u * u).T @ (u * u)
+        n, upper = values.shape[0], np.triu_indices(size, 1)
+        mean, product = first / n, (second / n)[upper]
+        spread = np.concatenate([np.diag(second) / n - mean**2, (fourth / n)[upper] - product**2])
+        gaps = np.concatenate([mean, product - (mean[:, None] * mean)[upper]])
+        fine = spread > 1e-12
+        if not fine.any():
+            return False
+        from scipy.stats import chi2
+
+        statistic = n * (gaps[fine] ** 2 / spread[fine]).sum()
+        return bool(statistic < chi2.ppf(_CHANCE, int(fine.sum())))
 
     def white_scores(self, z: Array, n_components: int) -> Array:
         """White scores (n × J) of standardised, clipped features (n × F)."""
         return np.asarray((z @ self.components[:n_components].T) / self.score_sd[:n_components])
+
+    def exact_scores(self, z: Array, n_components: int, limit: float) -> Array:
+        """White scores (n × J) of standardised features (n × F) clipped to ±`limit`, each a function of its row alone.
+
+        Both factors go to a grid on which every partial sum is an integer below 2⁵³, so the product is exact and a
+        person's scores are the same whoever else is there; a plain product differs in its last bit with their number.
+        The scores change by a few millionths.
+        """
+        axes = self.components[:n_components]
+        size = math.ceil(math.log2(max(limit, 1.0) * math.sqrt(axes.shape[1])))  # 2^size bounds the norm of a row
+        fine = max((51 - 2 * size) // 2, (51 - size) // 3)
+        if fine < _LEAST_BITS:
+            raise PrivacyError("feature_z is too large for an exact sum", next_step="use a clip such as 4")
+        axes_fine = 51 - size - fine
+        exact = np.rint(z * 2.0**fine) @ np.rint(axes * 2.0**axes_fine).T
+        return np.asarray(exact * 2.0 ** -(fine + axes_fine) / self.score_sd[:n_components])
 
     def standardise(self, X: Array) -> Array:
         """Standardised features clipped to ±feature_z; NaN and infinity become the public centre."""
@@ -305,6 +354,14 @@ def _finite_means(values: Array, columns: NDArray[np.int_], centre: Array) -> Ar
         count += fine.sum(axis=0)
         first += np.where(fine, part, 0.0).sum(axis=0)
     return np.asarray(centre + first / count)
+
+
+def _is_a_row(values: Array, row: Array, tolerance: Array) -> bool:
+    """Whether `row` is, in most columns, one of the rows of `values`."""
+    near = np.zeros(values.shape[0], dtype=int)
+    for j in range(row.size):
+        near += np.abs(values[:, j] - row[j]) <= tolerance[j]
+    return bool((near > row.size / 2).any())
 
 
 def standardise(X: Array, centre: Array, scale: Array, feature_z: float) -> Array:

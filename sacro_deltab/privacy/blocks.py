@@ -89,8 +89,17 @@ def quantise(values: Array, bound: int | None = None) -> Ints:
 
 def clip_rows(values: Array, radius: float) -> Array:
     """Rows scaled down to norm `radius` where longer, then divided by it; the zero row stays."""
-    norms = np.sqrt(np.einsum("ij,ij->i", values, values))
+    norms = np.sqrt(row_sums(values * values))
     return np.asarray(values / np.maximum(norms, radius)[:, None])
+
+
+def row_sums(values: Array) -> Array:
+    """Sum of each row (n × d), in an order that d alone decides.
+
+    A BLAS product sums a row in an order that depends on where it stands and on how many rows there are. Its last bit
+    would then move with another person's presence, and with it what this person adds to an integer sum.
+    """
+    return np.asarray(np.add.reduce(np.ascontiguousarray(values), axis=1))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import PrivacyError
 from ..model.weights import Weights
 from . import sampler
-from .blocks import GRID_BITS, Array, clip_rows, norm_bound, quantise
+from .blocks import GRID_BITS, Array, clip_rows, norm_bound, quantise, row_sums
 from .fit import AgeMoments, age_moments, finish_weights, james_stein, psd
 from .mechanisms import integer_sigma
 
@@ -147,15 +147,15 @@ def descend(
     if start is not None:
         b[: scores.shape[1]] = start
     for k, (radius, share, step) in enumerate(zip(schedule.radii, schedule.rounds, schedule.steps, strict=True), 1):
-        gap = target - rows @ b
+        gap = target - row_sums(rows * b)
         b = b + step / n * purse.sum(f"step_{k}", gap[:, None] * rows, radius, share)
     width = scores.shape[1]
     b1, intercept = b[:width], float(b[-1])
-    fitted = (scores - centre) @ b1 + intercept
+    fitted = row_sums((scores - centre) * b1) + intercept
     by_conf, conf_mean = np.zeros(conf.shape[1]), np.zeros(conf.shape[1])
     if conf.shape[1]:
         by_conf, conf_mean = _confound_slope(scalar, conf, fitted, n)
-        fitted = fitted - (conf - conf_mean) @ by_conf
+        fitted = fitted - row_sums((conf - conf_mean) * by_conf)
     gap = np.clip(fitted - target, -schedule.residual, schedule.residual)
     d, dt, dq = (float(scalar(name, gap * v)[0]) for name, v in (("d", np.ones(t.size)), ("dt", t), ("dq", q)))
     shift = d / n

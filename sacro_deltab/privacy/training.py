@@ -97,7 +97,7 @@ class Job:
 
     def scores(self, basis: Basis, size: int) -> Array:
         """White scores (n × J) on a shared basis."""
-        parts = [basis.white_scores(part, size) for part in self.features()]
+        parts = [basis.exact_scores(part, size, self.bounds.feature_z) for part in self.features()]
         return np.concatenate(parts) if parts else np.zeros((0, size))
 
     def conf(self) -> Array | None:

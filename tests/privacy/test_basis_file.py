@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,7 +99,36 @@ def test_a_basis_made_on_the_cohort_is_refused(public, basis) -> None:  # type: 
     with pytest.raises(PrivacyError):
         basis.check_not_made_on(shuffled)
     basis.check_not_made_on(smith_cohort(400, 12, seed=92).X)
-    basis.check_not_made_on(public.X[:-1])  # one person fewer is no longer an exact copy: documented limit
+    with pytest.raises(PrivacyError, match="agrees with the cohort"):
+        basis.check_not_made_on(public.X[:-1])
+    with pytest.raises(PrivacyError, match="one person's row"):
+        replace(basis, centre=public.X[17]).check_not_made_on(public.X)
+
+
+@pytest.mark.parametrize("size", [5, 10])
+def test_disturbed_copies_and_bases_from_most_of_the_cohort_are_refused(size: int) -> None:
+    people = smith_cohort(500, 40, seed=7)
+    kept = np.random.default_rng(0).permutation(500)[: 475 if size == 5 else 425]
+
+    def made(rows: Any) -> Basis:
+        return Basis.from_public(
+            people.X[rows], people.age[rows], people.feature_names, n_components=size, made_on="public volunteers"
+        )
+
+    whole = made(np.arange(500))
+    disturbed = replace(whole, centre=whole.centre + 1e-3 * whole.scale * np.random.default_rng(1).normal(size=40))
+    for basis in (disturbed, replace(disturbed, n_people=10**6), made(kept)):
+        with pytest.raises(PrivacyError, match="agrees with the cohort"):
+            basis.check_not_made_on(people.X)
+
+
+def test_bases_from_other_people_are_not_refused() -> None:
+    for size, seed in ((5, 8), (25, 9)):
+        public = smith_cohort(500, 40, seed=seed)
+        basis = Basis.from_public(public.X, public.age, public.feature_names, n_components=size, made_on="others")
+        for other in range(20):
+            for people in (100, 2000):
+                basis.check_not_made_on(smith_cohort(people, 40, seed=1000 + other).X)
 
 
 def test_missing_constant_and_dependent_columns(public) -> None:  # type: ignore[no-untyped-def]
