@@ -1,0 +1,356 @@
+"""What a privacy budget will buy, before any of it is spent: from N, F, J, ε, δ, adjacency and basis alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from ..errors import InputError, PrivacyError
+from ..model.base import one_blas_thread
+from ..simulate import smith_cohort
+from . import plan_simulation as sim
+from .attacks import private_trainer
+from .basis import Basis
+from .bounds import PublicBounds
+from .mechanisms import mu_of
+from .node import least_n
+from .spend import Adjacency
+
+SCHEMA_ID = "sacro_deltab/plan/1"
+GRID = (100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600)
+NOISE_BELOW, WEAK_BELOW = 0.5, 0.9  # share of the correlation without noise
+_DRAWS, _SEARCH_DRAWS = 6, 3
+_SMALLEST = 20
+
+
+@dataclass(frozen=True)
+class PathPlan:
+    """One way to spend the budget.
+
+    correlation, error_years: expected, with the true delta and of the predicted age; share: of the correlation without
+    noise; n_50, n_90: N at which that share is reached (None: beyond the largest N tried); noise_sd: σ per block.
+    """
+
+    path: str
+    correlation: float
+    standard_error: float
+    error_years: float
+    share: float
+    n_50: int | None
+    n_90: int | None
+    noise_sd: Mapping[str, float]
+    warnings: tuple[str, ...]
+
+    @property
+    def word(self) -> str:
+        """useful | weak | noise."""
+        return "noise" if self.share < NOISE_BELOW else "weak" if self.share < WEAK_BELOW else "useful"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The answer of `plan_training`; holds public quantities only."""
+
+    request: Mapping[str, Any]
+    without_noise: Mapping[str, float]
+    paths: tuple[PathPlan, ...]
+    choice: str
+    why: str
+    people: str
+    curve: Mapping[str, list[tuple[int, float]]]
+
+    @property
+    def chosen(self) -> PathPlan:
+        """What `train_private(method="auto")` would do."""
+        return next(p for p in self.paths if p.path == self.choice)
+
+    @property
+    def advice(self) -> str:
+        """In one sentence."""
+        best = self.chosen
+        limit = "more than the largest N tried" if best.n_90 is None else f"about N = {best.n_90:,}"
+        if best.word == "noise":
+            return (
+                f"Do not do this: at this N and ε the answer is mostly noise ({best.share:.0%} of the correlation "
+                f"without noise). 90 % needs {limit}."
+            )
+        if best.word == "weak":
+            return f"Weak: {best.share:.0%} of the correlation without noise. 90 % needs {limit}."
+        return f"Useful: {best.share:.0%} of the correlation without noise."
+
+    def to_json(self) -> dict[str, Any]:
+        """For `plan --json`."""
+        paths = [
+            {**{k: v for k, v in asdict(p).items() if k != "path"}, "path": p.path, "verdict": p.word}
+            for p in self.paths
+        ]
+        return {
+            "schema": SCHEMA_ID,
+            "request": dict(self.request),
+            "people": self.people,
+            "without_noise": dict(self.without_noise),
+            "paths": paths,
+            "choice": {"path": self.choice, "why": self.why},
+            "advice": self.advice,
+            "do_not": self.chosen.word == "noise",
+        }
+
+
+def plan_training(
+    n: int,
+    n_features: int | None = None,
+    n_components: int | None = None,
+    *,
+    epsilon: float,
+    delta_dp: float | None = None,
+    adjacency: str = "zero_out_N_public",
+    basis: Basis | None = None,
+    shared_basis: bool = True,
+    use_cache: bool = True,
+) -> Plan:
+    """Say what private training would give. Nothing is spent and no person's data is read.
+
+    Parameters
+    ----------
+    n
+        Number of people, public (under `add_remove` a public estimate of it).
+    n_features, n_components
+        F and J; a basis gives both.
+    epsilon, delta_dp, adjacency
+        As in `train_private`.
+    basis
+        Shared basis, or None: one made from 2,000 public people is assumed, unless `shared_basis` is False.
+    use_cache
+        Keep results in the user's cache folder, so that the same question is answered at once.
+
+    Raises
+    ------
+    InputError, PrivacyError
+        For numbers that make no sense.
+    """
+    from .training import check_delta
+
+    if n < _SMALLEST:
+        raise InputError("too few people to train on", next_step=f"N must be at least {_SMALLEST}.")
+    features = len(basis.feature_names) if basis is not None else n_features
+    if features is None or features < 1:
+        raise InputError("the number of features is missing", next_step="Give --features F, or a basis.")
+    if basis is not None and n_features not in (None, features):
+        raise InputError("the basis has another number of features", next_step="Leave --features out.")
+    top = basis.n_components if basis is not None else features
+    size = min(10, top) if n_components is None else n_components
+    if not 1 <= size <= top:
+        raise InputError("that many components are not there", next_step=f"Use --n-components between 1 and {top}.")
+    if adjacency not in ("zero_out_N_public", "add_remove", "replace_one"):
+        raise PrivacyError(f"unknown neighbouring relation {adjacency!r}", next_step="zero_out_N_public is usual")
+    small = check_delta(delta_dp, None if adjacency == "add_remove" else n)
+    mu_of(epsilon, small)
+    request = {
+        "n": n, "n_features": features, "n_components": size, "epsilon": float(epsilon), "delta_dp": small,
+        "adjacency": adjacency, "basis": None if basis is None else basis.digest,
+        "shared_basis": shared_basis or basis is not None,
+    }  # fmt: skip
+    key = hashlib.sha256(json.dumps([SCHEMA_ID, 1, request], sort_keys=True).encode()).hexdigest()[:32]
+    stored = _load(key) if use_cache else None
+    if stored is None:
+        stored = _simulate(request, basis)
+        if use_cache:
+            _store(key, stored)
+    return _build(request, stored)
+
+
+# --- simulation ------------------------------------------------------------------------------------------------------
+
+
+def _simulate(request: Mapping[str, Any], basis: Basis | None) -> dict[str, Any]:
+    """Everything that takes time, as plain JSON."""
+    size = int(request["n_components"])
+    with one_blas_thread():
+        people = sim.from_basis(basis, size) if basis is not None else sim.from_smith(request["n_features"], size)
+        rng = np.random.default_rng(20)
+        test = people.people(sim.TEST, rng)
+        methods = ("gradient", "moments") if request["shared_basis"] else ()
+        n = int(request["n"])
+        plain = sim.Figures.of([_plain(people, n, test, rng) for _ in range(_DRAWS)])
+        out: dict[str, Any] = {"people": people.words, "plain": asdict(plain), "paths": {}}
+        for method in methods:
+            at = sim.Figures.of([_private(people, n, test, rng, method, request) for _ in range(_DRAWS)])
+            curve = [(m, _share(people, m, test, rng, method, request)) for m in GRID]
+            out["paths"][method] = {**asdict(at), "curve": curve, **_public(people, n, method, request)}
+        out["paths"]["node"] = _node(request)
+        out["trivial"] = float(np.abs(test[1] - test[1].mean()).mean())
+    return out
+
+
+Test = tuple[sim.Array, sim.Array, sim.Array]
+
+
+def _plain(people: sim.Population, n: int, test: Test, rng: np.random.Generator) -> tuple[float, float]:
+    X, age, _ = people.people(n, rng)
+    return sim.without_noise(X, age, test)
+
+
+def _settings(request: Mapping[str, Any], n: int) -> dict[str, Any]:
+    """δ follows N in the search for N, as it would in training."""
+    given = float(request["delta_dp"])
+    most = 1e-6 if request["adjacency"] == "add_remove" else min(1.0, 1 / n**2)
+    return {
+        "epsilon": float(request["epsilon"]), "delta_dp": min(given, most),
+        "adjacency": cast(Adjacency, request["adjacency"]),
+    }  # fmt: skip
+
+
+def _private(
+    people: sim.Population, n: int, test: Test, rng: np.random.Generator, method: str, request: Mapping[str, Any]
+) -> tuple[float, float]:
+    X, age, _ = people.people(n, rng)
+    train = private_trainer(
+        feature_names=people.basis.feature_names, basis=people.basis, method=method, **_settings(request, n)
+    )
+    weights = train(X, age, None)
+    return sim.scored(weights.delta(test[0], test[1], model="unbiased"), weights.predict_age(test[0]), test[1], test[2])
+
+
+def _share(
+    people: sim.Population, n: int, test: Test, rng: np.random.Generator, method: str, request: Mapping[str, Any]
+) -> float:
+    """Expected share of the correlation without noise at another N."""
+    private = [_private(people, n, test, rng, method, request)[0] for _ in range(_SEARCH_DRAWS)]
+    plain = [_plain(people, n, test, rng)[0] for _ in range(_SEARCH_DRAWS)]
+    return float(np.mean(private) / max(float(np.mean(plain)), 1e-9))
+
+
+def _public(people: sim.Population, n: int, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """σ per block and warnings: the trainer's own, from a priced but unspent training."""
+    X, age, _ = people.people(n, np.random.default_rng(0))
+    price = _priced(X, age, people.basis.feature_names, people.basis, None, method, request, n)
+    return {"noise_sd": dict(price.public["noise_sd"]), "warnings": list(price.warnings)}
+
+
+def _priced(
+    X: sim.Array, age: sim.Array, names: tuple[str, ...], basis: Basis | None, bounds: PublicBounds | None,
+    method: str, request: Mapping[str, Any], n: int,
+) -> Any:  # fmt: skip
+    from .training import prepare
+
+    settings = _settings(request, n)
+    return prepare(
+        X, age, confounds=None, feature_names=names, confound_names=None, bounds=bounds, basis=basis,
+        unit="person", n_components=None if basis is None else int(request["n_components"]), method=method,  # type: ignore[arg-type]
+        registered=None, ruleset_bounds=None, outputs=(), options={}, **settings,
+    )[1]  # fmt: skip
+
+
+def _node(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The node basis needs all F features; simulated at N alone, its N for 90 % is the measured rule."""
+    features, n = min(int(request["n_features"]), sim.MOST_FEATURES), int(request["n"])
+    reach = 2 if request["adjacency"] == "replace_one" else 1
+    settings = _settings(request, n)
+    mu = mu_of(settings["epsilon"], settings["delta_dp"])
+    bounds = PublicBounds(age=(45.0, 75.0), centre=(0.0,) * features, scale=(1.12,) * features)
+    names = tuple(f"feature_{i + 1}" for i in range(features))
+    rows = []
+    for seed in range(2):
+        people = smith_cohort(min(n, 50_000), features, seed=31 + seed)
+        test = smith_cohort(sim.TEST, features, seed=77)
+        train = private_trainer(feature_names=names, bounds=bounds, method="moments", **settings)
+        weights = train(people.X, people.age, None)
+        rows.append(
+            sim.scored(weights.delta(test.X, test.age, model="unbiased"), weights.predict_age(test.X), test.age,
+                       test.true_delta)
+        )  # fmt: skip
+    figures = sim.Figures.of(rows)
+    price = _priced(people.X, people.age, names, None, bounds, "moments", request, n)
+    limit = least_n(int(request["n_features"]), mu, reach)
+    return {
+        **asdict(figures), "curve": [], "n_90": limit, "noise_sd": dict(price.public["noise_sd"]),
+        "warnings": list(price.warnings),
+    }  # fmt: skip
+
+
+# --- reading the simulation ------------------------------------------------------------------------------------------
+
+
+def n_for(curve: list[tuple[int, float]], share: float) -> int | None:
+    """Least N on a curve (N, share) at which the share is reached and not lost again; between points log-linear."""
+    points = [(math.log(n), value) for n, value in curve]
+    for k in range(len(points) - 1, -1, -1):
+        if points[k][1] < share:
+            if k == len(points) - 1:
+                return None
+            (a, low), (b, high) = points[k], points[k + 1]
+            return _two_digits(math.exp(a + (b - a) * (share - low) / (high - low)))
+    return curve[0][0] if curve else None
+
+
+def _two_digits(n: float) -> int:
+    """A planning figure: two significant digits are what the simulation supports."""
+    step = 10 ** max(len(str(int(n))) - 2, 0)
+    return int(math.ceil(n / step) * step)
+
+
+def _build(request: Mapping[str, Any], stored: Mapping[str, Any]) -> Plan:
+    from .paths import _REASON, POOLABLE_FROM
+
+    plain = stored["plain"]
+    paths = []
+    for name, data in stored["paths"].items():
+        curve = [(int(n), float(s)) for n, s in data["curve"]]
+        share = data["correlation"] / max(plain["correlation"], 1e-9)
+        n_50, n_90 = (n_for(curve, 0.5), n_for(curve, 0.9)) if curve else (None, data.get("n_90"))
+        paths.append(
+            PathPlan(name, data["correlation"], data["standard_error"], data["error_years"], share, n_50, n_90,
+                     data["noise_sd"], tuple(data["warnings"]))
+        )  # fmt: skip
+    poolable = request["adjacency"] != "add_remove" and request["n"] >= POOLABLE_FROM
+    choice = "node" if not request["shared_basis"] else "moments" if poolable else "gradient"
+    return Plan(
+        request=request,
+        without_noise={
+            "correlation": plain["correlation"], "error_years": plain["error_years"],
+            "error_years_of_the_mean_age": stored["trivial"],
+        },
+        paths=tuple(paths),
+        choice=choice,
+        why=_REASON["node_moments" if choice == "node" else choice],
+        people=stored["people"],
+        curve={name: [(int(n), float(s)) for n, s in data["curve"]] for name, data in stored["paths"].items()},
+    )  # fmt: skip
+
+
+def _folder() -> Path | None:
+    given = os.environ.get("XDG_CACHE_HOME")
+    try:
+        folder = (Path(given) if given else Path.home() / ".cache") / "sacro_deltab"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):
+        return None
+    return folder
+
+
+def _load(key: str) -> dict[str, Any] | None:
+    folder = _folder()
+    try:
+        return None if folder is None else json.loads((folder / f"plan-{key}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _store(key: str, data: Mapping[str, Any]) -> None:
+    folder = _folder()
+    if folder is None:
+        return
+    target = folder / f"plan-{key}.json"
+    try:
+        target.with_suffix(".tmp").write_text(json.dumps(data), encoding="utf-8")
+        target.with_suffix(".tmp").replace(target)
+    except OSError:
+        return
