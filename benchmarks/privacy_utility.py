@@ -3,8 +3,9 @@
     python benchmarks/privacy_utility.py [--features 20 100 500 2000] [--populations 3]
 
 Smith-type simulation (5 latents, noise 0.5, delta SD 2 y, yquad 0.01, ages 45-75), shared basis of 2,000 public people,
-δ = 1/N², `zero_out_N_public`, 3,000 held-out people, `unbiased` delta. Every figure is the mean over features × populations
-(mixings of latents into features), a study each; how well a model without noise does depends on the mixing.
+δ = 1/N², `zero_out_N_public`, 3,000 held-out people, `unbiased` delta. Every figure is the mean over
+populations (mixings of latents into features) and numbers of features that have J components, a study each; how well a
+model without noise does depends on the mixing.
 """
 
 from __future__ import annotations
@@ -40,13 +41,12 @@ class Setting:
 
     def run(self, n_components: int, n: int) -> tuple[float, float, str]:
         """Correlation with the true delta: private, without noise; and the path taken."""
-        size = min(n_components, self.features)
         people = smith_cohort(n, self.features, seed=self.population, loading_seed=self.population)
         private = train_private(
             people.X, people.age, feature_names=people.feature_names, basis=self.basis, epsilon=1.0,
-            delta_dp=1 / n**2, n_components=size, spend=lambda _: None,
+            delta_dp=1 / n**2, n_components=n_components, spend=lambda _: None,
         )  # fmt: skip
-        own = BrainAgeDelta(n_components=size).fit(people.X, people.age)
+        own = BrainAgeDelta(n_components=n_components).fit(people.X, people.age)
         got = [
             np.corrcoef(m.delta(self.test.X, self.test.age, model="unbiased"), self.test.true_delta)[0, 1]
             for m in (private.weights, own)
@@ -64,7 +64,7 @@ def main() -> int:
     settings = [Setting(f, k) for f in given.features for k in range(given.populations)]
 
     def mean(j: int, n: int) -> tuple[float, float, float, str]:
-        rows = [s.run(j, n) for s in settings]
+        rows = [s.run(j, n) for s in settings if s.features >= j]
         a, b = np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
         return float(a.mean()), float(a.std(ddof=1) / np.sqrt(a.size)), float(b.mean()), rows[0][2]
 
@@ -75,7 +75,8 @@ def main() -> int:
         missed += got < target
         mark = "" if got >= target else "  MISSED"
         print(
-            f"{j:<3} {n:<5} {got:.3f}    {error:.3f}   {plain:.3f}     {got / plain:.1%}   {target:.2f}    {path}{mark}",
+            f"{j:<3} {n:<5} {got:.3f}    {error:.3f}   {plain:.3f}     {got / plain:.1%}   {target:.2f}    "
+            f"{path}{mark}",
             flush=True,
         )
     print("\nJ   N for 90 % of no noise   target", flush=True)

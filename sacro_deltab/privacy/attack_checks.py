@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -158,14 +159,13 @@ def denominator(value: float, *, largest: int = _LARGEST_N) -> int | None:
 
 def _n_from_means(means: list[float], n: int | None) -> Iterator[Reconstruction]:
     """Means of values with d decimals are fractions over N·10ᵈ: their denominators give N or a divisor of it."""
-    found = set()
-    for value in means:
-        tried = (denominator(float(value) * 10**decimals) for decimals in range(4))
-        found.add(next((q for q in tried if q is not None), 1))
-    best = math.lcm(*sorted(found)[-3:])
-    if best > _LARGEST_N:
-        best = max(found)
-    if best == 1 or (n is not None and (n % best or best < n / 4)):
+    tried = (denominator(float(value) * 10**decimals) for value in means for decimals in range(4))
+    found = Counter(q for q in tried if q is not None)
+    if n is not None:
+        best = max((q for q in found if n % q == 0 and q >= n / 4), default=None)
+    else:
+        best = max(found, key=lambda q: (found[q], q), default=None)
+    if best is None:
         yield Reconstruction("n_from_means", "nothing", "no mean is a fraction that gives N")
         return
     word = _said(n, best) if n is None or best == n else "a divisor of N"

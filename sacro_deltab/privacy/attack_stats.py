@@ -80,6 +80,9 @@ def auc_interval(inside: Array, outside: Array) -> tuple[float, float]:
     first = (ranks[:m] - rankdata(inside)) / n
     second = 1 - (ranks[m:] - rankdata(outside)) / m
     variance = first.var(ddof=1) / m + second.var(ddof=1) / n
+    if value in (0.0, 1.0):  # no variance to go by: the rule of three
+        width = min(1.0, 3 / min(m, n))
+        return (1 - width, 1.0) if value == 1.0 else (0.0, width)
     floor = 0.5 / (m * n)
     safe = min(max(value, floor), 1 - floor)
     spread = 1.96 * math.sqrt(max(variance, 0.0)) / (safe * (1 - safe))

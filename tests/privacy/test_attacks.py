@@ -1,0 +1,239 @@
+"""Membership inference: the attack works where nothing protects, and the promised noise holds where it is promised."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sacro_deltab.errors import InputError
+from sacro_deltab.model import BrainAgeDelta
+from sacro_deltab.privacy import Basis, train_private
+from sacro_deltab.privacy.attack_checks import denominator, reconstruction, variance_ratio
+from sacro_deltab.privacy.attack_shadows import leave_pair_out, membership
+from sacro_deltab.privacy.attack_stats import (
+    auc,
+    auc_interval,
+    binomial_interval,
+    many_targets,
+    max_auc,
+    max_tpr,
+    one_target,
+    tpr_at,
+)
+from sacro_deltab.privacy.attack_weights import read_weights, weights_json
+from sacro_deltab.privacy.attacks import attack_report, check_report, plain_trainer, private_trainer
+from sacro_deltab.privacy.mechanisms import mu_of
+from sacro_deltab.simulate import Simulated, smith_cohort
+
+CASE = Path(__file__).resolve().parents[2] / "fixtures" / "cases" / "dp" / "mia_bound.json"
+
+
+def success(report: Any, name: str) -> Any:
+    return next(a.success for a in report.attacks if a.name == name)
+
+
+def test_theory_bound_case() -> None:
+    data = json.loads(CASE.read_text())
+    mu = mu_of(data["inputs"]["epsilon"], data["inputs"]["delta"])
+    assert mu == pytest.approx(data["expected"]["mu"], rel=1e-8)
+    assert max_auc(mu) == pytest.approx(data["expected"]["max_auc"], rel=1e-8)
+    assert max_tpr(mu) == pytest.approx(data["expected"]["max_tpr_at_1pct_fpr"], rel=1e-8)
+
+
+@pytest.fixture(scope="module")
+def unprotected() -> Any:
+    """N = 100, J = 25, no noise: the size that the documents call safe."""
+    people = smith_cohort(200, 100, seed=0)
+    return attack_report(None, people.X, people.age, trainer=plain_trainer(25))
+
+
+def test_without_noise_members_are_found(unprotected: Any) -> None:
+    assert success(unprotected, "likelihood_ratio").auc >= 0.65
+    assert success(unprotected, "likelihood_ratio").auc_ci[0] > 0.62
+    assert success(unprotected, "normalisation_statistics").auc > 0.8
+    assert 0.53 < success(unprotected, "residual_threshold").auc < 0.65
+    assert success(unprotected, "likelihood_ratio").tpr > 0.05
+    assert unprotected.verdict == "no_bound"
+    check_report(unprotected.to_json())
+
+
+@pytest.fixture(scope="module")
+def basis() -> Basis:
+    public = smith_cohort(1500, 60, seed=90)
+    return Basis.from_public(
+        public.X, public.age, public.feature_names, n_components=25, made_on="simulated people", age_range=(45, 75)
+    )
+
+
+def private_report(basis: Basis, people: Simulated, method: str, *, shadows: int = 32, epsilon: float = 1.0) -> Any:
+    private = train_private(
+        people.X, people.age, feature_names=people.feature_names, basis=basis, epsilon=epsilon, delta_dp=1e-6,
+        method=method, spend=lambda request: None,
+    )  # fmt: skip
+    trainer = private_trainer(
+        feature_names=people.feature_names, basis=basis, epsilon=epsilon, delta_dp=1e-6, method=method
+    )
+    statement = private.statement.to_json()
+    return attack_report(private.weights, people.X, people.age, trainer=trainer, statement=statement, shadows=shadows)
+
+
+@pytest.mark.parametrize("method", ["gradient", "moments"])
+def test_with_noise_no_attack_beats_the_bound(method: str, basis: Basis) -> None:
+    report = private_report(basis, smith_cohort(200, 60, seed=3), method, shadows=16)
+    best = report.best.success
+    assert report.bound["max_auc"] == pytest.approx(0.5664626, rel=1e-6)
+    assert best.auc_ci[0] <= report.bound["max_auc"]
+    assert best.tpr_ci[0] <= report.bound["max_tpr"]
+    assert best.auc < 0.57
+    assert report.verdict == "within_bound"
+    assert success(report, "normalisation_statistics") is None
+    check_report(report.to_json())
+
+
+def test_a_false_claim_is_found_out() -> None:
+    """Weights without noise under the statement of a private training: the attack contradicts the claim."""
+    people = smith_cohort(200, 100, seed=5)
+    weights = BrainAgeDelta(n_components=25).fit(people.X, people.age).weights_
+    claim = {"label": "formal", "epsilon": 1.0, "delta_dp": 1e-6, "mu": mu_of(1.0, 1e-6), "adjacency": "add_remove"}
+    report = attack_report(weights, people.X, people.age, trainer=plain_trainer(25), statement=claim)
+    assert report.verdict == "above_bound"
+    assert any("NOT TRUE" in line.upper() for line in report.words)
+
+
+def test_weights_against_held_out_people() -> None:
+    people, others = smith_cohort(100, 100, seed=1), smith_cohort(140, 100, seed=51)
+    weights = BrainAgeDelta(n_components=25).fit(people.X, people.age).weights_
+    report = attack_report(
+        weights, people.X, people.age, trainer=plain_trainer(25), held_out=(others.X, others.age), shadows=16
+    )
+    assert report.subject == "weights"
+    assert report.design["non_members"] == 100
+    assert success(report, "normalisation_statistics").auc_ci[0] > 0.65
+    assert success(report, "likelihood_ratio").auc > 0.55
+    few = others.take(slice(0, 40))
+    unbalanced = attack_report(
+        weights, people.X, people.age, trainer=plain_trainer(25), held_out=(few.X, few.age), shadows=16
+    )
+    assert unbalanced.design["non_members"] == 40
+
+
+def test_reconstruction_finds_n_where_there_is_no_noise(basis: Basis) -> None:
+    people = smith_cohort(137, 8, seed=1)
+    whole = np.round(people.X * 1000)
+    weights = BrainAgeDelta(n_components=8).fit(whole, np.round(people.age, 1)).weights_
+    found = {c.check: c for c in reconstruction(weights, 137)}
+    assert found["b2_identity"].outcome == found["b2sq_identity"].outcome == "holds"
+    for name in ("explained_variance_identity", "n_from_spectrum", "n_from_means"):
+        assert (found[name].outcome, found[name].value) == ("recovered", 137.0), name
+    private = train_private(
+        smith_cohort(500, 60, seed=2).X, smith_cohort(500, 60, seed=2).age, feature_names=basis.feature_names,
+        basis=basis, epsilon=1.0, spend=lambda request: None,
+    ).weights  # fmt: skip
+    after = {c.check: c.outcome for c in reconstruction(private, 500, public_scale=True)}
+    assert after["b2_identity"] == "holds"
+    assert "recovered" not in after.values()
+    documents = dataclasses.replace(weights, b1=weights.b1 + 0.3, gamma=weights.gamma - 0.2)
+    noised = {c.check: c.outcome for c in reconstruction(documents, 137)}
+    assert noised["b2_identity"] == noised["explained_variance_identity"] == "broken"
+    assert math.isnan(variance_ratio(documents) or 0.0)
+    assert {c.check: c.outcome for c in reconstruction(weights.round(), 137)}["b2_identity"] == "holds"
+
+
+@given(st.integers(10, 4000), st.integers(100_001, 10_000_000))
+@settings(max_examples=60, deadline=None)
+def test_continued_fractions_give_the_denominator(n: int, total: int) -> None:
+    lowest = n // math.gcd(n, total)
+    got = denominator(total / n)
+    assert got is None or got == lowest
+    assert got == lowest or lowest < 200  # few digits (or a whole number) fit many fractions
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=30), st.lists(st.integers(0, 9), min_size=2, max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_auc_is_the_share_of_pairs(inside: list[int], outside: list[int]) -> None:
+    a, b = np.array(inside, float), np.array(outside, float)
+    pairs = (a[:, None] > b).mean() + 0.5 * (a[:, None] == b).mean()
+    assert auc(a, b) == pytest.approx(pairs)
+    low, high = auc_interval(a, b)
+    assert 0 <= low <= auc(a, b) + 1e-9
+    assert auc(a, b) - 1e-9 <= high <= 1
+    assert (b > np.sort(b)[::-1][0]).mean() <= 0.01
+    assert 0 <= tpr_at(a, b) <= 1
+
+
+def test_intervals_hold_what_they_say() -> None:
+    rng = np.random.default_rng(0)
+    truth, held = max_auc(0.5), 0
+    for _ in range(300):
+        low, high = auc_interval(rng.normal(0.5, 1, 80), rng.normal(0, 1, 80))
+        held += low <= truth <= high
+    assert held / 300 > 0.91
+    assert binomial_interval(0, 20)[0] == 0.0
+    assert binomial_interval(20, 20)[1] == 1.0
+
+
+def test_coins_are_coins() -> None:
+    """Residuals that know nothing of membership: leaving pairs out finds nothing, on average exactly."""
+    rng = np.random.default_rng(1)
+    values = []
+    for seed in range(10):
+        inside = membership(60, 30, 16, rng)
+        assert (inside.sum(axis=1) == 30).all()
+        assert (inside.sum(axis=0) == 8).all()
+        gaps = rng.normal(size=(16, 60))
+        values.append(many_targets(leave_pair_out(gaps, inside), inside, seed).auc)
+    assert abs(np.mean(values) - 0.5) < 0.02
+
+
+def test_a_perfect_attack_is_certain() -> None:
+    result = one_target(np.arange(50) + 100.0, np.arange(50) * 1.0)
+    assert result.auc == result.tpr == 1.0
+    assert result.auc_ci[1] <= 1.0
+
+
+def test_weights_are_read_back(tmp_path: Path) -> None:
+    people = smith_cohort(120, 6, seed=1)
+    weights = BrainAgeDelta(n_components=3).fit(people.X, people.age).weights_
+    (tmp_path / "w.json").write_text(json.dumps(weights_json(weights)))
+    again = read_weights(tmp_path / "w.json")
+    np.testing.assert_array_equal(again.delta(people.X, people.age), weights.delta(people.X, people.age))
+    for text in ("{}", "[]", "nonsense", '{"a": 1}', '{"feature_names": ["a"], "x_mean": "b"}'):
+        (tmp_path / "bad.json").write_text(text)
+        with pytest.raises(InputError, match=r"bad\.json"):
+            read_weights(tmp_path / "bad.json")
+    with pytest.raises(InputError, match="folded"):
+        read_weights(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change", [{"shadows": 7}, {"shadows": 4}, {"X": np.zeros((30, 3))}, {"age": np.zeros(5)}, {"rows": 30}]
+)
+def test_nonsense_is_refused(change: dict[str, Any]) -> None:
+    people = smith_cohort(int(change.pop("rows", 60)), 5, seed=1)
+    weights = BrainAgeDelta(n_components=2).fit(people.X, people.age).weights_
+    call = {"X": people.X, "age": people.age, "trainer": plain_trainer(2), "shadows": 8} | change
+    with pytest.raises(InputError):
+        attack_report(weights, **call)
+
+
+def test_a_report_that_is_none_is_refused(unprotected: Any) -> None:
+    data = unprotected.to_json()
+    for change in ({"stays": "outside"}, {"verdict": "safe"}, {"person": "P0001"}, {"attacks": []}, {"schema": None}):
+        with pytest.raises(InputError, match="no attack report"):
+            check_report(data | change)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("method", "n"), [("gradient", 200), ("moments", 200), ("gradient", 1000)])
+def test_bound_at_full_size(method: str, n: int, basis: Basis) -> None:
+    for seed in range(4):
+        report = private_report(basis, smith_cohort(n, 60, seed=100 + seed), method, shadows=64)
+        assert report.verdict == "within_bound"
