@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..trust import Trust
 
 _KEEP_OUT = "inside"
+_LARGEST = 1e100  # beyond this nothing measured in years or sums of people can be; 1e999 reads as infinity
 _DECIDERS = ("checker1", "checker2", "dac")
 
 
@@ -185,6 +186,8 @@ def _documents(
             raise RefusedError(f"a document does not match its schema: {errors[0]}", path=path / name)
         if data["type"] != known or data["name"] != output:
             raise RefusedError("a document is not of the type that was certified", path=path / name)
+        if any(isinstance(c, int | float) and not abs(c) < _LARGEST for row in data["rows"] for c in row):
+            raise RefusedError("a document holds a number that is none", path=path / name)
         documents[output] = OutputDocument.from_json(data)
     return documents, tuple(sorted(withheld))
 

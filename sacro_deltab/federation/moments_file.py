@@ -47,7 +47,12 @@ def moments_of(node: Node) -> NoisyMoments | None:
         raise _refuse(node, "the noised moments state no noise")
     if (count is None) != layout.count or (count is not None and count < 1):
         raise _refuse(node, "the noised moments say in two ways whether N is public")
+    if sum(math.prod(layout.shape(name)) for name in layout.names) != len(
+        document.rows
+    ):  # before anything is allocated
+        raise _refuse(node, "the noised moments are incomplete, or hold an entry that has no place")
     moments = NoisyMoments(layout, scaling, _values(node, document, layout), sd, count, releases)
+    _check_stated(node, moments, node.release(document.name))
     _check_grid(node, moments)
     _check_possible(node, moments)
     return moments
@@ -89,6 +94,29 @@ def _values(node: Node, document: OutputDocument, layout: Layout) -> dict[str, n
         if name in values and not np.array_equal(values[name], values[name].T):
             raise _refuse(node, f"block {name} of the noised moments is not symmetric")
     return values
+
+
+def _check_stated(node: Node, moments: NoisyMoments, release: Mapping[str, Any] | None) -> None:
+    """The noise named in the file is that of the certificate, and as large as its ε asks in this layout."""
+    from ..privacy.mechanisms import mu_of
+
+    if release is None or release.get("label") == "none":
+        return
+    blocks, mu = release.get("blocks") or {}, release.get("mu")
+    for name, sd in moments.sd.items():
+        if not math.isclose(sd, float(blocks.get(name, 0.0)), rel_tol=1e-9):
+            raise _refuse(node, f"the noise named in its file is not that of its certificate (block {name})")
+    if not isinstance(mu, int | float) or not 0 < mu < math.inf:
+        raise _refuse(node, "its certificate names no strength of the noise")
+    epsilon, small = float(release["epsilon"] or 0.0), float(release["delta_dp"] or 0.0)
+    if not (epsilon > 0 and 0 < small < 1) or mu > mu_of(epsilon, small) * (1 + 1e-6):
+        raise _refuse(node, f"its noise is smaller than ε {epsilon:g} asks")
+    reach = 2 if release.get("adjacency") == "replace_one" else 1
+    layout, scaling = moments.layout, moments.scaling
+    for name, sd in moments.sd.items():
+        needed = layout.sigma_int(name, float(mu), reach) * layout.unit(name) * scaling.factor(name)
+        if sd < needed * (1 - 1e-9):
+            raise _refuse(node, f"the noise of block {name} is smaller than its certificate's ε asks")
 
 
 def _check_grid(node: Node, moments: NoisyMoments) -> None:

@@ -45,7 +45,7 @@ class Piece:
 def of_npy(features: Path, ages: Path, blank: Moments, *, rows: int = ROWS) -> Moments:
     """Moments of a memory-mapped N × F array and an array of N ages, a block of rows at a time.
 
-    The map is opened anew every 64 blocks, so that pages already read do not stay in this process.
+    The map is opened anew every 8 blocks, so that pages already read do not stay in this process.
 
     Raises
     ------
@@ -59,9 +59,9 @@ def of_npy(features: Path, ages: Path, blank: Moments, *, rows: int = ROWS) -> M
     if len(shape) != 2 or age.ndim != 1 or shape[0] != age.shape[0]:
         raise InputError("features must be N × F and ages N", path=features)
     total = blank.empty()
-    for start in range(0, shape[0], rows * 64):
+    for start in range(0, shape[0], rows * 8):
         block = _mapped(features)
-        for first in range(start, min(start + rows * 64, shape[0]), rows):
+        for first in range(start, min(start + rows * 8, shape[0]), rows):
             part = slice(first, min(first + rows, shape[0]))
             total.update(np.asarray(block[part], dtype=np.float64), np.asarray(age[part], dtype=np.float64))
         del block
@@ -96,7 +96,8 @@ def of_piece(piece: Piece, blank: Moments, *, age: str = "age", rows: int = ROWS
     """Moments of one row group."""
     columns = [age, *blank.conf_names, *blank.feature_names]
     with _parquet(piece.path) as file:
-        missing = [c for c in columns if c not in file.schema_arrow.names]
+        here = set(file.schema_arrow.names)
+        missing = [c for c in columns if c not in here]
         if missing:
             raise InputError(f"the file has no column {missing[0]!r}", path=piece.path)
         batches = file.iter_batches(batch_size=rows, row_groups=[piece.row_group], columns=columns)
@@ -116,8 +117,10 @@ def _block(batch: Any, blank: Moments, age: str) -> tuple[Any, Any, Any]:
     def table(names: Sequence[str]) -> NDArray[np.float64]:
         out = np.empty((batch.num_rows, len(names)))
         for j, name in enumerate(names):
-            out[:, j] = batch.column(name).to_numpy(zero_copy_only=False)
+            out[:, j] = batch.column(place[name]).to_numpy(zero_copy_only=False)
         return out
+
+    place = {name: i for i, name in enumerate(batch.schema.names)}
 
     confounds = table(blank.conf_names) if blank.conf_names else None
     return table(blank.feature_names), table([age])[:, 0], confounds

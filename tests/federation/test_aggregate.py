@@ -292,25 +292,38 @@ def _round_moments(data: dict[str, Any]) -> None:
         (_set(0, None), "an entry that is none"),
         (_set(0, "*"), "an entry that is none"),
         (_nested("scaling", "age_mid", 70.0), "different public numbers"),
-        (_nested("scaling", "radius", 9.0), "grid"),
-        (_nested("layout", "tau", 0.5), "grid"),
+        (_nested("scaling", "radius", 9.0), "smaller than its certificate"),
+        (_nested("layout", "tau", 0.5), "off their public grid"),
         (_nested("layout", "width", 3), "no place"),
-        (_nested("layout", "count", True), "two ways whether N is public"),
+        (_nested("layout", "width", 90_000), "no place"),
+        (_set(0, 10**200), "a number that is none"),
+        (_set(0, float("inf")), "acceptable JSON"),
+        (_nested("layout", "count", True), "incomplete"),
         (_nested("sd", "ut", -1.0), "state no noise"),
         (_nested("sd", "ut", 0.0), "state no noise"),
+        (_nested("sd", "ut", 1.0), "not that of its certificate"),
         ({"noised_moments": lambda d: d["rows"].pop()}, "incomplete"),
-        (_n(60), "do not fit together"),
+        (_n(60), "PL-09"),
         (_n(10_000_000), "do not fit together"),
     ],
 )
 def test_moments_that_cannot_be(world: World, tmp_path: Path, documents: Any, words: str) -> None:
     folder = forge(world, "site-a", tmp_path, documents=documents)
-    assert words in refused(world, tmp_path, folder, world.nodes["site-b"])
+    assert words in refused(world, tmp_path, folder, world.nodes["site-b"], error=SacroDeltabError)
 
 
 def test_a_moments_file_with_nan(world: World, tmp_path: Path) -> None:
     folder = forge(world, "site-a", tmp_path, documents=_set(0, float("nan")))
     assert "NaN" in refused(world, tmp_path, folder, world.nodes["site-b"], error=UnreadableError)
+
+
+def test_noise_smaller_than_its_epsilon(world: World, tmp_path: Path) -> None:
+    def cheap(content: dict[str, Any]) -> None:
+        for release in content["predicate"]["privacy"]["releases"]:
+            release["epsilon"] = 0.1
+
+    folder = forge(world, "site-a", tmp_path, statement=cheap)
+    assert "smaller than ε 0.1" in refused(world, tmp_path, folder, world.nodes["site-b"])
 
 
 def test_identical_noise(world: World, tmp_path: Path) -> None:
