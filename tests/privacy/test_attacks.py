@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from sacro_deltab.cli import attack
 from sacro_deltab.errors import InputError
 from sacro_deltab.model import BrainAgeDelta
 from sacro_deltab.privacy import Basis, train_private
@@ -211,6 +215,63 @@ def test_weights_are_read_back(tmp_path: Path) -> None:
             read_weights(tmp_path / "bad.json")
     with pytest.raises(InputError, match="folded"):
         read_weights(tmp_path)
+
+
+def test_weights_of_a_folder_predict_the_same(tmp_path: Path) -> None:
+    from sacro_deltab.outputs import build
+    from sacro_deltab.session.weights import _folded
+
+    people = smith_cohort(120, 6, seed=1)
+    conf = np.random.default_rng(0).normal(size=(120, 2))
+    weights = BrainAgeDelta(n_components=3).fit(people.X, people.age, confounds=conf).weights_
+    scores = ["1", "2", "3"]
+    more: dict[str, Any] = {"about": {}}
+    documents = [
+        _folded(weights, "t", {}),
+        build.vector("beta1", "beta1", "t", scores, weights.b1, unit="years", **more),
+        build.vector("gamma", "gamma", "t", scores, weights.gamma[0], **more),
+        build.vector("beta2", "beta2", "t", ["age"], weights.b2, **more),
+        build.scalar("y_mean", "y_mean", "t", "y_mean", weights.y_mean, **more),
+        build.matrix("pca_components", "pca_components", "t", list(weights.feature_names), [(s, "") for s in scores],
+                     weights.components.T, **more),
+    ]  # fmt: skip
+    for document in documents[:1], documents:
+        for one in document:
+            (tmp_path / f"{one.name}.json").write_text(one.to_json())
+        again = read_weights(tmp_path)
+        got = again.predict_age(people.X, confounds=conf)
+        np.testing.assert_allclose(got, weights.predict_age(people.X, confounds=conf), atol=1e-8)
+    assert {c.check: c.outcome for c in reconstruction(again, 120)}["b2_identity"] == "holds"
+
+
+def test_command(basis: Basis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    attack.register(app)
+    for name, seed in (("in", 1), ("out", 2)):
+        people = smith_cohort(60, 60, seed=seed)
+        pd.DataFrame({"age": people.age}).to_csv(f"ages_{name}.csv", index=False)
+        pd.DataFrame(people.X, columns=list(people.feature_names)).to_csv(f"idps_{name}.csv", index=False)
+    basis.save("basis.json")
+    inputs = ["attack", "--ages", "ages_in.csv", "--features", "idps_in.csv", "--shadows", "8"]
+    shown = CliRunner().invoke(app, [*inputs, "--n-components", "10", "--out", "attack.json"])
+    assert shown.exit_code == 0, shown.output
+    assert "likelihood_ratio: AUC" in shown.output
+    check_report(json.loads(Path("attack.json").read_text()))
+    private = CliRunner().invoke(
+        app, [*inputs, "--basis", "basis.json", "--n-components", "3", "--method", "moments", "--json"]
+    )
+    assert private.exit_code == 0, private.output
+    assert json.loads(private.stdout)["bound"]["max_auc"] == pytest.approx(0.56646, abs=1e-4)
+    people = smith_cohort(60, 60, seed=1)
+    weights = BrainAgeDelta(n_components=10).fit(people.X, people.age).weights_
+    Path("w.json").write_text(json.dumps(weights_json(weights)))
+    held = ["--held-out-ages", "ages_out.csv", "--held-out-features", "idps_out.csv", "--json"]
+    own = CliRunner().invoke(app, [*inputs, "--n-components", "10", "--weights", "w.json", *held])
+    assert json.loads(own.stdout)["subject"] == "weights"
+    for wrong in (["--out", "attack.json"], held[:2], held, ["--shadows", "3"]):
+        assert isinstance(CliRunner().invoke(app, [*inputs, *wrong]).exception, InputError)
 
 
 @pytest.mark.parametrize(

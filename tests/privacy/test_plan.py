@@ -1,0 +1,143 @@
+"""The plan: from public quantities alone, in seconds, with the trainer's own choice, and plain when it is noise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from sacro_deltab.cli import plan
+from sacro_deltab.errors import InputError, PrivacyError
+from sacro_deltab.privacy import Basis
+from sacro_deltab.privacy import plan as planning
+from sacro_deltab.privacy.plan import n_for, plan_training
+from sacro_deltab.simulate import smith_cohort
+
+app = typer.Typer()
+app.callback()(lambda: None)
+plan.register(app)
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setattr(planning, "GRID", (100, 400, 1600))
+        yield plan_training(500, 40, 5, epsilon=1.0)
+
+
+def test_what_one_epsilon_buys(usual: Any) -> None:
+    by = {p.path: p for p in usual.paths}
+    assert usual.choice == "gradient"
+    assert by["gradient"].share > 0.85
+    assert by["gradient"].correlation > by["node"].correlation + 0.2
+    assert by["gradient"].error_years < usual.without_noise["error_years_of_the_mean_age"]
+    assert usual.without_noise["error_years"] <= by["gradient"].error_years + 0.1
+    assert by["gradient"].n_90 is not None
+    assert by["gradient"].n_90 <= 500
+    assert by["node"].n_90 == 1200
+    assert set(by["moments"].noise_sd) == {"t", "q", "tq", "qq", "u", "ut", "uq"}
+    assert all(value > 0 for p in usual.paths for value in p.noise_sd.values())
+    assert usual.advice.startswith("Useful")
+    data = usual.to_json()
+    json.dumps(data, allow_nan=False)
+    assert data["choice"]["path"] == "gradient"
+    assert data["do_not"] is False
+
+
+def test_it_says_plainly_when_the_answer_is_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(planning, "GRID", (100, 1600))
+    answer = plan_training(100, 20, 10, epsilon=0.1)
+    assert answer.advice.startswith("Do not do this")
+    assert answer.to_json()["do_not"] is True
+
+
+def test_the_choice_is_the_trainers(usual: Any) -> None:
+    from sacro_deltab.privacy.paths import POOLABLE_FROM
+    from sacro_deltab.privacy.training import prepare
+
+    basis = Basis.from_public(
+        *(lambda p: (p.X, p.age, p.feature_names))(smith_cohort(300, 8, seed=1)), n_components=3,
+        made_on="simulated people", age_range=(45, 75),
+    )  # fmt: skip
+    for n, adjacency in (
+        (500, "zero_out_N_public"),
+        (POOLABLE_FROM, "zero_out_N_public"),
+        (POOLABLE_FROM, "add_remove"),
+    ):
+        people = smith_cohort(n, 8, seed=2)
+        price = prepare(
+            people.X, people.age, confounds=None, feature_names=people.feature_names, confound_names=None,
+            bounds=None, basis=basis, epsilon=1.0, delta_dp=None, adjacency=adjacency, unit="person",  # type: ignore[arg-type]
+            n_components=3, method="auto", registered=None, ruleset_bounds=None, outputs=(), options={},
+        )[1]  # fmt: skip
+        request = {**usual.request, "n": n, "adjacency": adjacency}
+        stored = {
+            "plain": {"correlation": 1.0, "error_years": 1.0}, "trivial": 1.0, "people": "",
+            "paths": {name: {"correlation": 1.0, "standard_error": 0.0, "error_years": 1.0, "curve": [],
+                             "noise_sd": {}, "warnings": []} for name in ("gradient", "moments", "node")},
+        }  # fmt: skip
+        assert planning._build(request, stored).choice == price.public["method"]
+
+
+def test_asked_again_it_answers_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(planning, "GRID", (100, 400))
+    basis = Basis.from_public(
+        *(lambda p: (p.X, p.age, p.feature_names))(smith_cohort(300, 12, seed=1)), n_components=3,
+        made_on="simulated people", age_range=(45, 75),
+    )  # fmt: skip
+    first = plan_training(300, epsilon=1.0, basis=basis)
+    assert "age fit" in first.people
+    monkeypatch.setattr(planning, "_simulate", lambda *a: pytest.fail("simulated again"))
+    assert plan_training(300, epsilon=1.0, basis=basis).to_json() == first.to_json()
+    next(tmp_path.rglob("plan-*.json")).write_text("broken")
+    with pytest.raises(BaseException, match="simulated again"):
+        plan_training(300, epsilon=1.0, basis=basis)
+
+
+@given(st.lists(st.floats(0, 1.2), min_size=3, max_size=9), st.floats(0.3, 0.95))
+@settings(max_examples=80, deadline=None)
+def test_the_n_found_keeps_its_promise(shares: list[float], wanted: float) -> None:
+    curve = [(100 * 2**k, share) for k, share in enumerate(shares)]
+    found = n_for(curve, wanted)
+    if shares[-1] < wanted:
+        assert found is None
+    else:
+        assert found is not None
+        assert all(share >= wanted for n, share in curve if n >= found)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ({"n": 5}, InputError), ({"n_features": None}, InputError), ({"n_components": 41}, InputError),
+        ({"n_components": 0}, InputError), ({"epsilon": 0.0}, PrivacyError), ({"epsilon": float("nan")}, PrivacyError),
+        ({"delta_dp": 0.5}, PrivacyError), ({"adjacency": "nearby"}, PrivacyError),
+    ],
+)  # fmt: skip
+def test_nonsense_is_refused(call: dict[str, Any], error: type[Exception]) -> None:
+    given_ = {"n": 500, "n_features": 40, "n_components": 5, "epsilon": 1.0} | call
+    with pytest.raises(error):
+        plan_training(**given_)
+
+
+def test_command(usual: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "plan_training", lambda *a, **k: usual)
+    arguments = ["plan", "--n", "500", "--features", "40", "--n-components", "5", "--epsilon", "1"]
+    shown = CliRunner().invoke(app, [*arguments, "--plot", str(tmp_path / "plan.png")])
+    assert shown.exit_code == 0, shown.output
+    assert "<- chosen" in shown.output
+    assert "σ per block" in shown.output
+    assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
+    data = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
+    assert data["schema"] == "sacro_deltab/plan/1"
+    again = CliRunner().invoke(app, [*arguments, "--plot", str(tmp_path / "plan.png")])
+    assert isinstance(again.exception, InputError)
