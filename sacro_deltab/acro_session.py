@@ -118,8 +118,7 @@ class DeltabSession:
         )
         self.state = State(self.ruleset, people=people, ages=ages)
         self.entries: list[Entry] = []
-        self._origins: dict[int, str] = {}
-        self._kept: list[Any] = []
+        self._origins: dict[bytes, str] = {}
         self.models: dict[int, TrainedHere] = {}
         self.attack_report: Path | None = None
         self.config_changes: list[str] = []
@@ -337,8 +336,8 @@ class DeltabSession:
     ) -> Entry:
         """Mean delta with Laplace noise: each person's value clipped to ±`bound_years` (the rule set's by default).
 
-        `model` says where the deltas come from (a `PrivateModel` makes them a formal release's); without it the model
-        counts as unprotected.
+        Deltas count as a formal release's only when `session.deltas` of a formally private model gave exactly these;
+        `model` names it (the deltas of another model cannot be passed off as its own).
         """
         from .session.private_mean import private_mean_candidate
 
@@ -473,7 +472,7 @@ class DeltabSession:
         """Where the model that gave these deltas comes from, as far as the session knows."""
         from .facts.measure import computed
 
-        return computed(model__origin=self._origins.get(id(values), "unprotected"))
+        return computed(model__origin=self._origins.get(_content_digest(values), "unprotected"))
 
     def deltas(
         self, model: Any, X: Any, age: Any, confounds: Any | None = None, *, kind: str = "unbiased_quadratic"
@@ -484,9 +483,8 @@ class DeltabSession:
         return deltas(self, model, X, age, confounds, kind)
 
     def remember_origin(self, values: Any, origin: str) -> None:
-        """Note where an array of deltas comes from; the array is kept, so that its identity stays its own."""
-        self._origins[id(values)] = origin
-        self._kept.append(values)
+        """Note where an array of deltas comes from, by its content: an array changed afterwards is another one."""
+        self._origins[_content_digest(values)] = origin
 
     def _open(self) -> None:
         if self._finalised is not None:
@@ -506,6 +504,15 @@ class DeltabSession:
             "started": self.started,
             "salt": self.salt,
         }
+
+
+def _content_digest(values: Any) -> bytes:
+    """SHA-256 of a column of numbers; stays in memory."""
+    from hashlib import sha256
+
+    from .facts.people import numbers
+
+    return sha256(numbers(values).tobytes()).digest()
 
 
 def _refuse_foreign(acro: Any) -> None:

@@ -43,7 +43,9 @@ def private_mean_candidate(
         raise InputError("the clip must be above 0 years", next_step="Leave bound_years out for the rule set's own.")
     adjacency = "zero_out_N_public"
     scale = laplace_scale(-bound, bound, n, epsilon, adjacency)
-    origin = "formal_release" if _formal(session, model) else str(session.model_origin(values)["model.origin"].value)
+    origin = str(session.model_origin(values)["model.origin"].value)
+    if model is not None and origin == "formal_release" and not _formal(session, model):
+        origin = "unprotected"
     public = bound_years is None or bound == float(session.ruleset.parameters["delta_bound_years"])
     formal = public and origin in ("formal_release", "fixed_beforehand")
     request = SpendRequest(
