@@ -20,6 +20,7 @@ from .circuits import Circuits, Derivation
 from .hitting import Pool
 from .intervals import merge_atoms
 from .judge import SetAudit, audit_pattern
+from .search import smallest_hitting_set
 from .separation import Separator
 from .table import Cell, Problem
 
@@ -33,7 +34,8 @@ class Limits:
     linear_rounds, rounds: rounds of the linear and of the whole-number master; nodes: branch and bound per master;
     separation_size: classes × rows up to which derivations are also sought by linear programming; small_program:
     candidates × cuts up to which branch and bound is always tried; beyond, it is
-    tried when the linear optimum splits at most `split_columns` of them.
+    tried when the linear optimum splits at most `split_columns` of them; search_nodes: nodes of the search that
+    comes before branch and bound.
     """
 
     linear_rounds: int = 60
@@ -41,6 +43,7 @@ class Limits:
     nodes: int = 20_000
     separation_size: int = 60_000
     small_program: int = 25_000
+    search_nodes: int = 3_000
     split_columns: int = 40
 
 
@@ -317,6 +320,9 @@ class _Search:
     def optimum(self) -> tuple[frozenset[int], int | None, bool] | None:
         """Best pattern by algebra: chosen, proved bound of the first objective, whether every stage is proved."""
         share = self.linear()
+        found = self.small()
+        if found is not None:
+            return found, int(self._value(self.stages[0], found)), True
         bound = int(np.ceil(self.pool.relaxed_bound() - 1e-6))
         best = self.heuristic(share)
         if best is None:
@@ -331,6 +337,21 @@ class _Search:
                 break
             limits.append((cost, self._value(cost, best) + 0.25))
         return best, bound, proved
+
+    def small(self) -> frozenset[int] | None:
+        """The optimum of every stage at once by plain search, if its budget settles it."""
+        if self.pool.k * len(self.pool.cuts) > 40 * self.e.limits.small_program:
+            return None
+        cost = [0] * self.pool.k
+        for stage in self.stages:  # one whole number per candidate: the stages one after the other
+            scale = int(np.rint(stage.sum())) + 1
+            cost = [c * scale + int(w) for c, w in zip(cost, np.rint(stage), strict=True)]
+        for _ in range(self.e.limits.rounds):
+            self.rounds += 1
+            chosen = smallest_hitting_set(self.pool.cuts, cost, self.e.limits.search_nodes)
+            if chosen is None or self.settle(chosen):
+                return chosen
+        return None
 
     def _worth_it(
         self, cost: NDArray[np.float64], limits: list[tuple[NDArray[np.float64], float]], value: float

@@ -98,7 +98,8 @@ class Network:
         self, variables: Sequence[Bounds], rows: Sequence[tuple[Sequence[int], Bounds]], families: Sequence[int]
     ) -> None:
         self.n_variables = len(variables)
-        total = sum(b.lo for b in variables) + sum(b.hi or 0 for _, b in rows) + sum(b.hi or 0 for b in variables)
+        bounds = [*variables, *(b for _, b in rows)]
+        total = sum(b.lo + (b.hi or 0) for b in bounds)  # no extreme flow is larger than all bounds together
         self.big = max(1, min(total + 1, LIMIT))
         self.fits = total < LIMIT
         self.tail: list[int] = []
@@ -164,13 +165,19 @@ class Network:
         self.flow = flow
         return True
 
-    def interval(self, arc: int) -> tuple[int, int | None]:
-        """Least and largest flow on one arc (None: unbounded)."""
+    def interval(self, arc: int) -> tuple[int, int]:
+        """Least and largest flow on one arc, arcs without a bound being cut at `big`."""
+        return self.least(arc), self._extremes().most(arc)
+
+    def least(self, arc: int) -> int:
+        """Least flow on one arc."""
+        return self._extremes().least(arc)
+
+    def _extremes(self) -> _Residual:
         if self._residual is None:
             assert self.flow is not None
             self._residual = _Residual(self)
-        low, high = self._residual.least(arc), self._residual.most(arc)
-        return low, None if high >= self.big else high
+        return self._residual
 
     def flags(self, arcs: Sequence[int]) -> list[bool]:
         """For each arc, whether its flow is fixed.

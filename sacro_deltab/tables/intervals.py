@@ -222,13 +222,20 @@ class _FlowComponent:
     def interval(self, group: tuple[int, ...]) -> Interval:
         """By two maximum flows; groups that are no arc go to the whole-number program."""
         arc = self.arcs.get(group)
-        return self.rest.interval(group) if arc is None else self.network.interval(arc)
+        if arc is None:
+            return self.rest.interval(group)
+        top = self.rest.system.hi
+        if any(top[v] is None for v in group):  # in no row with an upper bound: the flow on it is cut nowhere
+            return self.network.least(arc), None
+        return self.network.interval(arc)
 
     def fixed(self, group: tuple[int, ...]) -> bool:
         """By bridges where the group is an arc."""
         arc = self.arcs.get(group)
         if arc is None:
             return self.rest.fixed(group)
+        if any(self.rest.system.hi[v] is None for v in group):
+            return False
         if self._flags is None:
             known = sorted(set(self.arcs.values()))
             self._flags = dict(zip(known, self.network.flags(known), strict=True))

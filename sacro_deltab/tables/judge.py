@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .identities import Identity
-from .intervals import CountSystem, Interval
+from .intervals import Contradiction, CountSystem, Interval
 from .means import MeanInterval, MeanSystem
 from .primary import is_primary_n
-from .released import Released, release
+from .released import Released, breaks_rule, release
 from .shares import Withhold, withhold
 from .span import Span, Union
 from .table import Problem
@@ -131,8 +131,7 @@ def audit_pattern(
 ) -> SetAudit:
     """Attack one pattern (`means=False`: leave the intervals of means out)."""
     suppressed = problem.pattern(suppressed)
-    seen = release(problem, suppressed)
-    n_intervals, relaxed = count_intervals(seen)
+    seen, n_intervals, relaxed = _read(problem, suppressed)
     mean = mean_intervals(seen, n_intervals) if means and problem.kind == "means" else {}
     disclosed = tuple(sorted(c for c, (lo, hi) in n_intervals.items() if lo == hi))
     span = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms])
@@ -166,6 +165,21 @@ def audit_pattern(
         span.proved,
         relaxed,
     )
+
+
+def _read(
+    problem: Problem, suppressed: frozenset[str]
+) -> tuple[Released, dict[str, Interval], tuple[str, ...]]:
+    """What is released and what it says of N. A reader who is misled by a pattern that breaks the rule, until nothing
+    fits, stops believing in the rule where it is broken."""
+    seen = release(problem, suppressed)
+    try:
+        return seen, *count_intervals(seen)
+    except Contradiction:
+        if not breaks_rule(problem, suppressed):
+            raise
+    seen = release(problem, suppressed, believes=False)
+    return seen, *count_intervals(seen)
 
 
 def _expert(
@@ -242,9 +256,9 @@ def group_intervals(
     problem: Problem, suppressed: frozenset[str], group: tuple[int, ...]
 ) -> tuple[Interval, MeanInterval | None]:
     """What a reader learns of any group of atoms: N, and its mean where means are published."""
-    seen = release(problem, problem.pattern(suppressed))
+    seen, _, _ = _read(problem, problem.pattern(suppressed))
     n = CountSystem(seen.n_atoms, seen.counts, [group], seen.integer).interval(group)
-    if problem.kind != "means":
+    if problem.kind != "means" or n[1] == 0:  # nobody has no mean
         return n, None
     system = MeanSystem(seen.n_atoms, seen.counts, seen.means, [group], seen.value_bounds, seen.integer)
     return n, system.interval(group)

@@ -51,24 +51,40 @@ class Released:
     integer: bool
 
 
-def published_interval(problem: Problem, cell: Cell) -> tuple[int, int | None]:
-    """What a printed N says: the counts that print like it, and are allowed to be printed if the rule is known."""
+def published_interval(problem: Problem, cell: Cell, believes: bool = True) -> tuple[int, int | None]:
+    """What a printed N says: the counts that print like it, and are allowed to be printed if the rule is known.
+
+    `believes` False: the rule is not held against a cell that plainly breaks it.
+    """
     policy = problem.policy
+    knows_rule = problem.attacker.knows_rule and (believes or cell.n >= policy.min_n or cell.n == 0)
     if cell.n_rounding == "hidden":
-        return (policy.min_n if problem.attacker.knows_rule else 0), None
+        return (policy.min_n if knows_rule else 0), None
     if cell.n_rounding == "exact":
         return cell.n, cell.n
     below = policy.n_round_below if cell.n_rounding == "rule" else None
     lo, hi = rounded_n_interval(cell.n_published, base=policy.n_round_base, below=below, ties=policy.ties)
-    if not problem.attacker.knows_rule:
+    if not knows_rule:
         return lo, hi
-    if lo == 0 and not policy.zeros_are_primary:
+    if lo == 0 and not policy.zeros_are_primary and cell.n == 0:
         return 0, 0  # a printed 0 is nobody: 1 or 2 people would have been withheld
     # A pattern that prints a primary cell breaks the rule the reader believes in; then the number alone counts.
     return (max(lo, policy.min_n), hi) if hi >= policy.min_n else (lo, hi)
 
 
-def release(problem: Problem, suppressed: frozenset[str]) -> Released:
+def breaks_rule(problem: Problem, suppressed: frozenset[str]) -> bool:
+    """Whether a pattern prints or marks something that a reader who believes in the rule would misread."""
+    attacker, policy = problem.attacker, problem.policy
+    if not attacker.knows_rule:
+        return False
+    primary = set(problem.primary)
+    return any(
+        cell.n < policy.min_n and (cell.id not in primary if cell.id in suppressed else cell.n > 0)
+        for cell in problem.cells.values()
+    )
+
+
+def release(problem: Problem, suppressed: frozenset[str], believes: bool = True) -> Released:
     """The reader's view of one pattern."""
     attacker, policy = problem.attacker, problem.policy
     counts: list[Count] = []
@@ -82,7 +98,7 @@ def release(problem: Problem, suppressed: frozenset[str]) -> Released:
         if cell.id in suppressed:
             targets[cell.id] = cell.atoms
             continue
-        lo, hi = published_interval(problem, cell)
+        lo, hi = published_interval(problem, cell, believes)
         counts.append(Count(cell.atoms, lo, hi, cell.id))
         if cell.n_rounding != "hidden" or cell.mean is not None:
             rows.append(cell.atoms)
@@ -97,14 +113,14 @@ def release(problem: Problem, suppressed: frozenset[str]) -> Released:
         for name, atoms in targets.items():
             if name in primary:
                 counts.append(Count(atoms, 0, policy.min_n - 1, f"mark of {name}"))
-            elif attacker.knows_rule:
+            elif attacker.knows_rule and (believes or problem.cells[name].n >= policy.min_n):
                 counts.append(Count(atoms, policy.min_n, None, f"mark of {name}"))
     for name in sorted(problem.structural_zero):
         counts.append(Count(problem.cells[name].atoms, 0, 0, name))
         if name in suppressed:
             rows.append(problem.cells[name].atoms)
             sources.append(name)
-    counts += _percents(problem, suppressed)
+    counts += _percents(problem, suppressed, believes)
     for i, (group, low, high) in enumerate(attacker.extra_n):
         counts.append(Count(group, low, high, f"extra_n[{i}]"))
     return Released(
@@ -120,14 +136,14 @@ def release(problem: Problem, suppressed: frozenset[str]) -> Released:
     )
 
 
-def _percents(problem: Problem, suppressed: frozenset[str]) -> list[Count]:
+def _percents(problem: Problem, suppressed: frozenset[str], believes: bool) -> list[Count]:
     """What printed percentages say of N: every (k, N) that prints like it. They stay readable where N is withheld."""
     out = []
     for cell in problem.cells.values():
         if cell.percent is None or cell.percent[0] in suppressed:
             continue
         base = problem.cells[cell.percent[0]]
-        lo, hi = published_interval(problem, base)
+        lo, hi = published_interval(problem, base, believes)
         if hi is None or hi - lo > 10_000:
             continue
         pairs = [(k, n) for n in range(lo, hi + 1) for k in percent_counts(exact(cell.percent[1]), cell.percent[2], n)]
