@@ -435,19 +435,21 @@ def test_out_is_never_overwritten(world: World, tmp_path: Path) -> None:
 
 
 def test_from_the_command_line(world: World, tmp_path: Path) -> None:
-    import subprocess
-    import sys
+    import typer
+    from typer.testing import CliRunner
 
+    from sacro_deltab.cli.aggregate import register
+
+    app = typer.Typer()
+    register(app)
     command = [
-        sys.executable, "-c", "from sacro_deltab.cli import main; main()", "aggregate",
-        *map(str, world.both), "--basis", str(world.basis), "--trust", str(world.trust), "--expect", "2", "--json",
-        "--out", str(tmp_path / "pooled"), "--history", str(tmp_path / "h.jsonl"),
+        "aggregate", *map(str, world.both), "--basis", str(world.basis), "--trust", str(world.trust), "--json",
+        "--history", str(tmp_path / "h.jsonl"),
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "pooled"), "--expect", "2"])
+    assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["way"] == "summed_moments"
-    again = subprocess.run([*command[:-3], str(tmp_path / "x"), *command[-2:], "--expect", "3"], capture_output=True,
-                           text=True, check=False)  # fmt: skip
-    assert again.returncode == 1
+    again = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "x"), "--expect", "3"])
+    assert isinstance(again.exception, RefusedError)
     assert again.stdout == ""
     assert not (tmp_path / "x").exists()
