@@ -256,8 +256,8 @@ class TestLife:
 
     def test_a_rerun_on_other_terms_is_refused(self, book: Ledger) -> None:
         first = book.spend(GAUSS, **spend_args(draws="later"))
-        with pytest.raises(RefusedError, match="other terms \\(mu\\)"):
-            book.attach(first.entry, replace(GAUSS, mu=0.1), who="analyst")
+        with pytest.raises(RefusedError, match="other terms \\(mu, sigma\\)"):
+            book.attach(first.entry, replace(GAUSS, mu=0.1, sigma=10.0), who="analyst")
 
     def test_draw_once(self, book: Ledger) -> None:
         receipt = book.spend(GAUSS, **spend_args(draws="later"))

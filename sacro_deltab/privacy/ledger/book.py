@@ -200,7 +200,8 @@ class Ledger:
             return writer.append("bounds", body, who=checked_text(who, "who"))
 
     def bounds_registered(self, digest: str, *, before: str | None = None, unit: str = "person") -> bool:
-        """True when bounds with this digest were registered; with `before`, ahead of that partition's first entry."""
+        """True when bounds with this digest were registered; with `before`, ahead of the first entry of that partition and
+        of every partition that shares people with it: the same people under another id are data already opened."""
         table = schema.entries
         wanted = checked_digest(digest, "the bounds' digest")
         with self.store.read() as connection:
@@ -209,7 +210,9 @@ class Ledger:
             if before is None or not found:
                 return bool(found)
             name = partition_key(before, unit)
-            first = select(table.c.seq).where(table.c.partition == name).order_by(table.c.seq).limit(1)
+            accounts = read_accounts(connection, read_head(connection, self.identity, self.where), self.where)
+            names = {name, *accounts.get(name, Account()).links}
+            first = select(table.c.seq).where(table.c.partition.in_(names)).order_by(table.c.seq).limit(1)
             opened = connection.execute(first).scalar()
         return opened is None or found[0] < opened
 

@@ -98,6 +98,12 @@ class Store:
             raise translate(error, self.where, self.read_only) from error
         except sqlite3.Error as error:
             raise translate(error, self.where, self.read_only) from error
+        except UnicodeDecodeError as error:  # damaged names or texts: the driver cannot even say so
+            raise LedgerError(
+                "the ledger file is damaged",
+                path=self.where,
+                next_step="Restore it from its backup, then run `ledger verify`.",
+            ) from error
 
 
 def _transient(error: DBAPIError) -> bool:

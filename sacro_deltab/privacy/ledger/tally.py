@@ -14,6 +14,7 @@ from ..spend import BudgetLimits, SpendRequest, Totals
 # Sums of shortest-form doubles are exact at this length for every budget anybody could hold; beyond it, they round up.
 _EXACT = Context(prec=120, rounding=ROUND_UP)
 _ADJACENCIES = ("zero_out_N_public", "add_remove", "replace_one")
+_SAME_NOISE = 1e-3  # relative; printed numbers are rounded
 _TOLERANCE = Decimal("1.000000001")  # for δ: 1/N² computed in floating point must pass (D-66)
 
 
@@ -127,7 +128,8 @@ def checked_request(request: SpendRequest) -> SpendRequest:
     InputError
         ε not finite or not above 0, δ outside [0, 1), μ or σ not above 0, an unknown relation, unit, kind or label.
     PrivacyError
-        (ε, δ) understates a Gaussian release of the stated μ.
+        (ε, δ) understates a Gaussian release of the stated μ, or σ one of the stated μ; or a formal Gaussian release
+        states no μ, without which its price cannot be checked.
     """
     number = _number
     epsilon = number(request.epsilon, "epsilon", above=0)
@@ -148,6 +150,16 @@ def checked_request(request: SpendRequest) -> SpendRequest:
         raise PrivacyError(
             "ε and δ are smaller than what a Gaussian release of this μ costs",
             next_step="Ask `privacy.gaussian_epsilon` for the ε of this noise, or add more noise.",
+        )
+    if mu is None and request.label == "formal" and "gaussian" in str(request.mechanism).lower():
+        raise PrivacyError(
+            "a formal Gaussian release must state its μ, or nobody can check its price",
+            next_step="Give mu (sensitivity over σ), or call the release heuristic.",
+        )
+    if mu is not None and sigma is not None and sigma * mu < 1 - _SAME_NOISE:
+        raise PrivacyError(
+            "σ for unit sensitivity is below 1/μ: the noise is less than what is paid for",
+            next_step="Give mu and sigma of the same release.",
         )
     return replace(request, epsilon=epsilon, delta_dp=delta_dp, mu=mu, sigma=sigma)
 
