@@ -78,7 +78,10 @@ class LaplaceScale(float):
 
 
 def _positive(name: str, value: float) -> float:
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise PrivacyError(f"{name} must be a number above 0", next_step=f"give a positive {name}") from None
     if not math.isfinite(number) or number <= 0:
         raise PrivacyError(f"{name} must be a finite number above 0", next_step=f"give a positive {name}")
     return number

@@ -239,8 +239,7 @@ def prepare(
     if people is not None and people < 2:
         raise InputError("fewer than two people cannot train a model", next_step="check the cohort files")
     small = check_delta(delta_dp, people)
-    eps = float(epsilon)
-    mu = mu_of(eps, small)
+    mu, eps = mu_of(epsilon, small), float(epsilon)
     effective, basis_bounds = _bounds(bounds, basis, values, feature_names, conf, conf_names)
     label, reason = label_of(
         bounds if bounds is not None else effective, basis_bounds, registered=registered, ruleset_bounds=ruleset_bounds
