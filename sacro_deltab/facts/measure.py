@@ -28,6 +28,8 @@ def largest_share(values: Floats) -> float:
     size = np.abs(values[np.isfinite(values)])
     if not size.size:
         return 1.0
+    if float(size.max()) > 1e150:  # the sum could overflow; a share has no unit
+        size = size / size.max()
     total = float(size.sum())
     return float(size.max()) / total if total > 0 else 1.0 / size.size
 
@@ -37,6 +39,9 @@ def largest_square_share(values: Floats) -> float:
     finite = values[np.isfinite(values)]
     if not finite.size:
         return 1.0
+    largest = float(np.abs(finite).max())
+    if largest > 1e150:  # squares would overflow; a share has no unit
+        finite = finite / largest
     square = (finite - finite.mean()) ** 2
     total = float(square.sum())
     return float(square.max()) / total if total > 0 else 0.0

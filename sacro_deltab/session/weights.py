@@ -49,11 +49,21 @@ def weight_candidates(session: DeltabSession, model: Any, title: str, only: Sequ
     source = _source(session, model)
     documents = [d for d in _documents(session, source, title) if d.type in wanted]
     out = [_candidate(session, source, document) for document in documents]
-    if "n_subjects" in wanted and not any(e.type == "n_subjects" for e in session.entries):
+    if "n_subjects" in wanted and _n_is_secret(source):
+        if only is not None:
+            raise InputError(
+                "under add_remove N is not public: printing it beside this model would void its ε",
+                next_step="Leave n_subjects out, or train with adjacency='zero_out_N_public'.",
+            )
+    elif "n_subjects" in wanted and not any(e.type == "n_subjects" for e in session.entries):
         from .statistics import n_candidate
 
         out.append(n_candidate(session, "Number of subjects"))
     return out
+
+
+def _n_is_secret(source: _Source) -> bool:
+    return source.statement is not None and source.statement["adjacency"] == "add_remove"
 
 
 def moments_candidate(session: DeltabSession, model: Any, title: str) -> Candidate:
