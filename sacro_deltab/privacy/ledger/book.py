@@ -200,8 +200,8 @@ class Ledger:
             return writer.append("bounds", body, who=checked_text(who, "who"))
 
     def bounds_registered(self, digest: str, *, before: str | None = None, unit: str = "person") -> bool:
-        """True when bounds with this digest were registered; with `before`, ahead of the first entry of that partition and
-        of every partition that shares people with it: the same people under another id are data already opened."""
+        """True when bounds with this digest were registered; with `before`, ahead of the first entry of that partition
+        and of every one that shares people with it: the same people under another id are data already opened."""
         table = schema.entries
         wanted = checked_digest(digest, "the bounds' digest")
         with self.store.read() as connection:
