@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ROWS = 2048  # rows of one block: 8 MB at 500 features
+BATCH = 8192  # rows of a Parquet batch: fewer columns to fetch one by one
 FAN_IN = 8  # moments merged by one task of the tree
 
 
@@ -75,7 +76,7 @@ def _mapped(path: Path) -> NDArray[Any]:
         raise UnreadableError("this is no .npy array of numbers", path=path) from error
 
 
-def of_parquet(path: Path, blank: Moments, *, age: str = "age", rows: int = ROWS) -> Moments:
+def of_parquet(path: Path, blank: Moments, *, age: str = "age", rows: int = BATCH) -> Moments:
     """Moments of a Parquet file, a batch of one row group at a time.
 
     Features are the columns `blank` names, confounds its `conf_names`; other columns are not read.
@@ -92,7 +93,7 @@ def row_groups(path: Path) -> int:
         return int(file.metadata.num_row_groups)
 
 
-def of_piece(piece: Piece, blank: Moments, *, age: str = "age", rows: int = ROWS) -> Moments:
+def of_piece(piece: Piece, blank: Moments, *, age: str = "age", rows: int = BATCH) -> Moments:
     """Moments of one row group."""
     columns = [age, *blank.conf_names, *blank.feature_names]
     with _parquet(piece.path) as file:
@@ -131,7 +132,7 @@ def _parquet(path: Path) -> Any:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise InputError("reading Parquet needs pyarrow", next_step="pip install 'sacro-deltab[dask]'") from error
+        raise InputError("reading Parquet needs pyarrow", next_step="pip install pyarrow") from error
     try:
         return pq.ParquetFile(path, memory_map=False, pre_buffer=False)
     except (OSError, pa.ArrowInvalid) as error:
@@ -160,7 +161,7 @@ def _pairs(items: Sequence[Moments]) -> Iterator[tuple[Moments, Moments | None]]
 
 
 def of_dask(
-    paths: Sequence[Path], blank: Moments, *, age: str = "age", rows: int = ROWS, client: Any = None
+    paths: Sequence[Path], blank: Moments, *, age: str = "age", rows: int = BATCH, client: Any = None
 ) -> Moments:
     """Moments of many Parquet files on Dask: one task a row group, then a tree of merges, one result.
 
