@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal, localcontext
 
 from ..errors import InputError
 
@@ -33,7 +33,12 @@ def _decimal(value: Number) -> Decimal:
     return number
 
 
+_USUAL = Context(prec=80)  # a context for each number costs more than the rounding
+
+
 def _quantise(number: Decimal, exponent: int) -> Decimal:
+    if number.adjusted() - exponent < 60:
+        return number.quantize(Decimal((0, (1,), exponent)), rounding=ROUND_HALF_EVEN, context=_USUAL)
     with localcontext() as context:
         context.prec = max(28, number.adjusted() - exponent + 10)
         return number.quantize(Decimal(1).scaleb(exponent), rounding=ROUND_HALF_EVEN)
