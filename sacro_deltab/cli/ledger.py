@@ -53,6 +53,7 @@ Example: sacro-deltab ledger bounds bounds.json --ledger budget.db
 
 _Url = Annotated[str, typer.Option("--ledger", help="File, sqlite:///FILE or postgresql://USER@HOST/NAME.")]
 _Key = Annotated[Path | None, typer.Option("--key", help="The TRE's private key. Default: FILE.key beside the ledger.")]
+_Node = Annotated[str, typer.Option("--node", help="Name of this node in the trust file.")]
 _Trust = Annotated[Path | None, typer.Option("--trust", help="Trust file that says whether the ledger counts.")]
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 _Who = Annotated[str | None, typer.Option("--who", help="Name for the entry. Default: the account's name.")]
@@ -102,7 +103,12 @@ def _reader(url: str, trust: Path | None, *, checked: bool = True) -> Ledger:
 
 
 def _open(
-    ledger: _Url = _DEFAULT, key: _Key = None, trust: _Trust = None, who: _Who = None, as_json: _Json = False
+    ledger: _Url = _DEFAULT,
+    key: _Key = None,
+    trust: _Trust = None,
+    node: _Node = "local",
+    who: _Who = None,
+    as_json: _Json = False,
 ) -> None:
     from ..privacy.ledger import open_ledger
     from ..trust import pin_ledger
@@ -110,7 +116,7 @@ def _open(
     book = open_ledger(ledger, key=key, who=_account(who))
     key_path = str(book.signing_key().path)
     if trust is not None:
-        pin_ledger(trust, book.id, book.head_key)
+        pin_ledger(trust, book.id, book.head_key, node=node)
     pin = book.pin().to_json()
     if as_json:
         _say({"schema": "sacro_deltab/ledger-open/1", **pin, "ledger": book.where, "key": key_path, "head": book.head})
