@@ -23,9 +23,16 @@ def is_missing(cell: str) -> bool:
     return len(cell) < 8 and cell.strip().lower() in MISSING
 
 
+_SEPARATORS = re.compile(r"[|;,:\t]\s*")
+_LONE_DECIMAL = re.compile(r"(?:^|\s)[-+]?\d+[.,]\d+(?:\s|$)")
+
+
 def column_label(name: str, number: int) -> str:
-    """How a message calls a column: by name, unless the name could be somebody's value."""
-    if len(name) > 80 or _NUMBER_LIKE.match(name) or not name.isprintable():
+    """How a message calls a column: by name, unless the name could be somebody's value, or a whole row of them read
+    with the wrong separator."""
+    parts = _SEPARATORS.split(name)
+    a_row = (len(parts) > 1 and any(_NUMBER_LIKE.match(part) for part in parts)) or _LONE_DECIMAL.search(name)
+    if len(name) > 80 or _NUMBER_LIKE.match(name) or a_row or not name.isprintable():
         return f"column {number}"
     return repr(name)
 
