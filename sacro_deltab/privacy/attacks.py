@@ -89,8 +89,10 @@ class AttackReport:
         success = self.best.success
         if self.bound is None or success is None:
             return "no_bound"
-        above = success.auc_ci[0] > float(self.bound["max_auc"])
-        return "above_bound" if above or success.tpr_ci[0] > float(self.bound["max_tpr"]) else "within_bound"
+        # members and others trade places in these experiments: somebody is replaced, which moves a release twice as far
+        above = success.auc_ci[0] > float(self.bound["max_auc_replacing"])
+        above = above or success.tpr_ci[0] > float(self.bound["max_tpr_replacing"])
+        return "above_bound" if above else "within_bound"
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -107,7 +109,9 @@ class AttackReport:
             lines.append("No bound was promised: these weights have no formal privacy.")
         elif self.verdict == "within_bound":
             lines.append(
-                f"The promised noise allows AUC {self.bound['max_auc']:.3f}: the attack does not contradict it."
+                f"The promised noise allows AUC {self.bound['max_auc']:.3f} "
+                f"({self.bound['max_auc_replacing']:.3f} where one person replaces another): the attack does not "
+                "contradict it."
             )
         else:
             lines.append("THE ATTACK DOES BETTER THAN THE PROMISED NOISE ALLOWS: the claim is not true.")
@@ -321,11 +325,14 @@ def _bound(statement: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if statement is None or statement.get("label") == "none" or statement.get("mu") is None:
         return None
     mu = float(statement["mu"])
+    twice = mu if statement["adjacency"] == "replace_one" else 2 * mu
     return {
         "mu": mu,
         "max_auc": max_auc(mu),
         "fpr": FPR,
         "max_tpr": max_tpr(mu),
+        "max_auc_replacing": max_auc(twice),
+        "max_tpr_replacing": max_tpr(twice),
         "adjacency": str(statement["adjacency"]),
         "label": str(statement["label"]),
     }
