@@ -260,6 +260,12 @@ def fit_deltas(cohort: Cohort, n_components: int | None, model: str) -> Any:
 
     whole = cohort.filled("median")
     most = max(1, min(whole.X.shape[0] - 1, whole.X.shape[1]))
+    if n_components is not None and n_components > most:
+        raise InputError(
+            f"{n_components} components cannot come from this many people and features",
+            place="--n-components",
+            next_step="Choose fewer components than people and no more than features, or leave it out.",
+        )
     wanted = DEFAULT_COMPONENTS if n_components is None else n_components
     fitted = BrainAgeDelta(n_components=min(wanted, most))
     with warnings.catch_warnings():

@@ -260,6 +260,14 @@ def test_more_features_than_people_reduce_first(cli: Run, place: Path) -> None:
     assert code in (1, 2) and "Traceback" not in out + err
 
 
+def test_more_components_than_people_are_refused_not_reduced(cli: Run, place: Path) -> None:
+    write(place, *people(40, 60))
+    code, out, err = cli("run", "--ages", "ages.csv", "--features", "idps.csv", "--n-components", "60", "--out", "out")
+    assert code == 2 and out == ""
+    assert "--n-components" in err and "fewer components" in err
+    nothing_left(place)
+
+
 def test_a_full_disk_leaves_nothing(cli: Run, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sacro_deltab.session.folder as folder_module
 
