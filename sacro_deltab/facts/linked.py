@@ -20,8 +20,6 @@ from .table_audit import TableAudit
 if TYPE_CHECKING:
     from ..tables import Problem, TablePolicy
 
-_KNOWN = "known"  # table name of numbers that everybody knows without their being published
-
 
 @dataclass(frozen=True)
 class PrintedCell:
@@ -127,13 +125,12 @@ class LinkedTables:
             c for c in self.cells.values() if c.output != without and (c.id not in self.complementary or not fixed)
         ]
         cells += [c for c in candidate if c.output != without]
-        known = self._known(variable, cells)
-        cells = [*cells, *known]
         if not cells:
             return None
         earlier = [c.id for c in cells if c.id in self.cells and c.id not in self.suppressed and fixed]
-        data = _problem_json(cells, self.values.get(variable) if variable else None, variable, self.policy)
-        data["must_publish"] = [*earlier, *(c.id for c in known)]
+        trained = self._adding_to_zero(variable, cells)
+        data = _problem_json(cells, self.values.get(variable) if variable else None, variable, self.policy, trained)
+        data["must_publish"] = earlier
         forced = {*primary, *(self.suppressed - self.complementary)} & {c.id for c in cells}
         data["primary"] = sorted(forced)
         data["published_sets"] = [
@@ -159,20 +156,25 @@ class LinkedTables:
         union = found.smallest_derivable_union
         small = union is not None and 0 < union.n < self.policy.min_n
         disclosed = set(found.exactly_disclosed) & set(problem.primary)
-        return Verdict(frozenset(disclosed | set(found.narrow) | set(found.unprinted)), small)
+        return Verdict(
+            frozenset(disclosed | set(found.narrow) | set(found.unprinted)), small or found.expert_union_small
+        )
 
-    def _known(self, variable: str | None, cells: Sequence[PrintedCell]) -> list[PrintedCell]:
-        """Deltas of the people a model was fitted to add up to zero: a margin everybody knows."""
+    def _adding_to_zero(self, variable: str | None, cells: Sequence[PrintedCell]) -> Ints | None:
+        """The people a model was fitted to, where this variable is their delta: its sum over them is zero.
+
+        The numbers decide: no other deltas, and none by private weights, add up to zero to the last digits.
+        """
+        from ..tables import holding
+
         if variable is None or not any(c.variable == variable and c.statistic == "mean" for c in cells):
-            return []
+            return None
         values = self.values[variable]
         finite = np.flatnonzero(np.isfinite(values))
-        if finite.size < 2:
-            return []
-        spread = float(values[finite].std())
-        if spread == 0 or abs(float(values[finite].mean())) > 1e-9 * spread:
-            return []
-        return [PrintedCell(_KNOWN, "mean is zero", finite, "grand", variable, "mean", shows_n=False)]
+        known = values[finite]
+        if finite.size < 2 or not known.any():
+            return None
+        return finite if "sum" in holding(known, np.zeros_like(known)) else None
 
 
 @dataclass(frozen=True)
@@ -247,12 +249,19 @@ class Context:
 
 
 def _problem_json(
-    cells: Sequence[PrintedCell], values: Floats | None, variable: str | None, policy: TablePolicy
+    cells: Sequence[PrintedCell],
+    values: Floats | None,
+    variable: str | None,
+    policy: TablePolicy,
+    trained: Ints | None = None,
 ) -> dict[str, Any]:
-    """Problem file of `cells`: people with the same memberships become one atom."""
-    people = [cell.members for cell in cells]
+    """Problem file of `cells`: people with the same memberships become one atom.
+
+    `trained`: people whose values add up to zero, as everybody knows without its being printed.
+    """
+    people = [cell.members for cell in cells] + ([] if trained is None else [trained])
     size = 1 + max((int(p.max()) for p in people if p.size), default=-1)
-    bits = np.zeros((size, (len(cells) + 7) // 8), dtype=np.uint8)
+    bits = np.zeros((size, (len(people) + 7) // 8), dtype=np.uint8)
     for index, members in enumerate(people):
         bits[members, index // 8] |= np.uint8(1 << (index % 8))
     used = np.flatnonzero(bits.any(axis=1))
@@ -274,9 +283,9 @@ def _problem_json(
         squares = np.bincount(inverse, weights=numbers**2, minlength=len(rows))
         for i, name in enumerate(names):
             atoms[name] |= {"sum": float(sums[i]), "sumsq": float(squares[i])}
-    members_of: dict[int, list[str]] = {index: [] for index in range(len(cells))}
+    members_of: dict[int, list[str]] = {index: [] for index in range(len(people))}
     for i, row in enumerate(rows):
-        for index in range(len(cells)):
+        for index in range(len(people)):
             if row[index // 8] >> (index % 8) & 1:
                 members_of[index].append(names[i])
     out: dict[str, Any] = {}
@@ -289,6 +298,7 @@ def _problem_json(
             zero.append(cell.id)
         out[cell.id] = _cell_json(cell, members_of[index], people[index], values, variable, policy)
     bounds = policy.value_bounds
+    identities = [] if trained is None else [{"name": "sum", "atoms": members_of[len(cells)]}]
     return {
         "schema": "sacro_deltab/table-problem/1",
         "kind": "means" if numbers is not None else "counts",
@@ -303,6 +313,7 @@ def _problem_json(
         "atoms": atoms,
         "cells": out,
         "structural_zero": zero,
+        **({"identities": identities} if identities else {}),
     }
 
 
