@@ -17,6 +17,7 @@ from .leverage import possible
 
 PRIME = 2_147_483_587
 PRUNED = 300  # small classes of one component from which the projection bound pays
+MANY = 2_000  # classes that cannot be in a small group, from which random mixtures stand in for them
 IntArray = NDArray[np.int64]
 
 
@@ -134,19 +135,38 @@ class _Elimination:
     def __init__(self, circuits: Circuits, part: Component, single: dict[int, int], small: list[int]) -> None:
         self.c, self.part, self.single = circuits, part, single
         small_set = set(small)
-        self.large = [c for c in part.classes if c not in small_set]
-        self.order = [*self.large, *small]
-        position = {c: j for j, c in enumerate(self.order)}
-        m = np.zeros((len(part.rows), len(self.order) + len(part.rows)), dtype=np.int64)
+        large = [c for c in part.classes if c not in small_set]
+        n = len(part.rows)
+        m = np.zeros((n, len(large) + len(small)), dtype=np.int64)
+        self.position = {c: j for j, c in enumerate([*large, *small])}
         for i, row in enumerate(part.rows):
-            for c in circuits.rows[row]:
-                if c in position:
-                    m[i, position[c]] = 1
-        m[:, len(self.order) :] = np.eye(len(part.rows), dtype=np.int64)
+            m[i, [self.position[c] for c in circuits.rows[row] if c in self.position]] = 1
+        self.n_large = len(large)
+        self.mixer: IntArray | None = None
+        if self.n_large > max(MANY, n + 8):  # of these only what cancels matters: a few random mixtures say it
+            self.mixer = np.random.default_rng(19).integers(0, PRIME, size=(self.n_large, n + 8), dtype=np.int64)
+            m = np.hstack([_product(m[:, : self.n_large], self.mixer), m[:, self.n_large :]])
+            large = [-1] * (n + 8)
+        self.n_front = len(large)
+        self.order = [*large, *small]
         self.width = len(self.order)
+        m = np.hstack([m, np.eye(n, dtype=np.int64)])
         self.pivots = self._reduce(m)
         self.m = m
-        self.position = position
+
+    def _vector(self, group: Sequence[int]) -> IntArray:
+        """A group as a row of the matrix."""
+        out = np.zeros(self.m.shape[1], dtype=np.int64)
+        places = [self.position[c] for c in group if c in self.position]
+        if self.mixer is None:
+            out[places] = 1
+            return out
+        for place in places:
+            if place < self.n_large:
+                out[: self.n_front] = (out[: self.n_front] + self.mixer[place]) % PRIME
+            else:
+                out[place - self.n_large + self.n_front] = 1
+        return out
 
     def _reduce(self, m: IntArray) -> list[int]:
         pivots: list[int] = []
@@ -172,7 +192,7 @@ class _Elimination:
 
     def unions(self, below: int, limit: int) -> list[Derivation]:
         """Small 0/1 vectors of the span (see `Circuits.small_unions`)."""
-        n_large = len(self.large)
+        n_large = self.n_front
         start = sum(p < n_large for p in self.pivots)
         basis = self.m[start : len(self.pivots), : self.width]
         if not len(basis):
@@ -192,10 +212,7 @@ class _Elimination:
         """Which of `groups` are in the span."""
         out = []
         for group in groups:
-            left = np.zeros(self.m.shape[1], dtype=np.int64)
-            for c in group:
-                if c in self.position:
-                    left[self.position[c]] = 1
+            left = self._vector(group)
             vector = np.zeros(self.m.shape[1], dtype=np.int64)
             for r, p in enumerate(self.pivots):
                 factor = int(left[p])
@@ -205,7 +222,8 @@ class _Elimination:
             if not left[: self.width].any():
                 done = self._derivation(vector)
                 extra = {self.single[c] for c in group if c in self.single}
-                out.append(Derivation(group, done.people, done.rows | extra))
+                people = sum(self.c.weight[c] for c in group if c in self.position)
+                out.append(Derivation(group, people, done.rows | extra))
         return out
 
     def _derivation(self, vector: IntArray) -> Derivation:
@@ -219,6 +237,15 @@ class _Elimination:
                     rest[c] = (rest.get(c, 0) + int(factors[i])) % PRIME
         rows = set(used) | {self.single[c] for c, factor in rest.items() if factor}
         return Derivation(classes, sum(self.c.weight[c] for c in classes), frozenset(rows))
+
+
+def _product(m: IntArray, mixer: IntArray) -> IntArray:
+    """0/1 matrix times the mixer modulo the prime; halves of 16 bits keep the floating products exact."""
+    a = m.astype(np.float64)
+    high = (a @ (mixer >> 16).astype(np.float64)).astype(np.int64) % PRIME
+    low = (a @ (mixer & 0xFFFF).astype(np.float64)).astype(np.int64)
+    out: IntArray = (high * 65536 + low) % PRIME
+    return out
 
 
 def _pieces(support: NDArray[np.bool_]) -> list[list[int]]:

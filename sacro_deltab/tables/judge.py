@@ -167,9 +167,7 @@ def audit_pattern(
     )
 
 
-def _read(
-    problem: Problem, suppressed: frozenset[str]
-) -> tuple[Released, dict[str, Interval], tuple[str, ...]]:
+def _read(problem: Problem, suppressed: frozenset[str]) -> tuple[Released, dict[str, Interval], tuple[str, ...]]:
     """What is released and what it says of N. A reader who is misled by a pattern that breaks the rule, until nothing
     fits, stops believing in the rule where it is broken."""
     seen = release(problem, suppressed)

@@ -199,12 +199,17 @@ class Span:
         small = [c for c in self.core if c not in large_set]
         if not small:
             return []
-        base, pivots = reduce_rows(self._core_matrix([*large, *small]))
-        start = sum(p < len(large) for p in pivots)
-        block = base[start:, len(large) :]
+        matrix = self._core_matrix([*large, *small])
+        width = len(large)
+        if width > max(MIXED, len(self.core_rows) + 8):  # of these only what cancels matters: a few mixtures say it
+            mixed = _mixed(matrix[:, :width], _mixer(width, len(self.core_rows)))
+            matrix, width = np.hstack([mixed, matrix[:, width:]]), mixed.shape[1]
+        base, pivots = reduce_rows(matrix)
+        start = sum(p < width for p in pivots)
+        block = base[start:, width:]
         if not len(block):
             return []
-        return _split(block, [p - len(large) for p in pivots[start:]], small, self.weight)
+        return _split(block, [p - width for p in pivots[start:]], small, self.weight)
 
 
 @dataclass
