@@ -26,6 +26,11 @@ def n_candidate(session: DeltabSession, title: str) -> Candidate:
     people = session.state.people
     if people is None:
         raise InputError("the session does not know its people yet", next_step="Pass people= or train a model first.")
+    if any(trained.n_noisy is not None for trained in session.models.values()):
+        raise InputError(
+            "under add_remove N is not public: printing it beside this session's model would void its ε",
+            next_step="Leave N out, or train with adjacency='zero_out_N_public'.",
+        )
     n = people.n_people
     document = build.scalar("n_subjects", "n_subjects", title, "N", n, unit="people", about=about(session))
     facts = build_facts(session, document, computed(n=n, value=n))
@@ -68,6 +73,12 @@ def quantile_candidate(
         raise InputError("percentiles must lie between 0 and 100", next_step="For example (5, 25, 50, 75, 95).")
     if not finite.size:
         raise InputError("nobody has a value", next_step="Check the column of values.")
+    least = int(session.ruleset.parameters["min_n"])
+    if len(asked) * least > finite.size + least and finite.size > least:
+        raise InputError(
+            "so many quantiles of so few people are nearly the people themselves",
+            next_step="Ask for at most one quantile for each group of the minimum size.",
+        )
     labels = [build.percent_label(p) for p in asked]
     found = [float(v) for v in np.percentile(finite, asked)]
     document = build.vector(
@@ -112,12 +123,17 @@ def feature_candidate(
 def correlation_candidates(
     session: DeltabSession, values: Any, others: Any, title: str, name: str | None, p_values: bool
 ) -> list[Candidate]:
-    """Pearson correlations over people with both values, and one p-value document for each."""
+    """Pearson correlations over people with both values, and one p-value document for each.
+
+    `n` is the number of people that a correlation rests on (see `carriers`): with a column that is 1 for one person and
+    0 for the others it returns that person's value.
+    """
     from scipy import stats
 
     people = _people(session, values)
     names, matrix = _matrix(session, others, None)
     found, tails, sizes = [], [], []
+    behind: list[int] = []  # people that each number rests on
     for label, column in zip(names, matrix.T, strict=True):
         both = np.isfinite(people) & np.isfinite(column)
         n = int(both.sum())
@@ -127,19 +143,20 @@ def correlation_candidates(
         found.append(float(result.statistic))
         tails.append(float(result.pvalue))
         sizes.append(n)
+        behind.append(min(n, carriers(people[both]), carriers(column[both])))
     stem = build.safe_name(name or "correlation")
     document = build.vector(
         "correlation", stem, title, names, found, label_column="variable", value_column="r", about=about(session)
     )
     least = int(session.ruleset.parameters["min_residual_dof"])
     shared = computed(
-        n=min(sizes), residual_dof=min(sizes) - 2, acro__regression_check=dof_check(min(sizes) - 2, least)
+        n=min(behind), residual_dof=min(sizes) - 2, acro__regression_check=dof_check(min(sizes) - 2, least)
     )
     parts = tuple(Part("row", label, {}, value) for label, value in zip(names, found, strict=True))
-    out = [Candidate(document, build_facts(session, document, shared, parts), n=min(sizes))]
+    out = [Candidate(document, build_facts(session, document, shared, parts), n=min(behind))]
     if not p_values:
         return out
-    for label, p, n in zip(names, tails, sizes, strict=True):
+    for label, p, n, few in zip(names, tails, sizes, behind, strict=True):
         one = build.vector(
             "p_value",
             build.safe_name(f"{stem}_p_{label}"),
@@ -150,8 +167,8 @@ def correlation_candidates(
             value_column="p",
             about=about(session),
         )
-        facts = computed(n=n, residual_dof=n - 2, value=p, acro__regression_check=dof_check(n - 2, least))
-        out.append(Candidate(one, build_facts(session, one, facts, (Part("row", label, {}, p),)), n=n))
+        facts = computed(n=few, residual_dof=n - 2, value=p, acro__regression_check=dof_check(n - 2, least))
+        out.append(Candidate(one, build_facts(session, one, facts, (Part("row", label, {}, p),)), n=few))
     return out
 
 
@@ -197,19 +214,30 @@ def regression_candidate(
         label_column="term",
         about=about(session),
     )
-    rarest = min([n, *(_rarer(column) for column in x.T)])
+    rarest = min([n, carriers(y), *(carriers(column) for column in x.T)])
     least = int(session.ruleset.parameters["min_residual_dof"])
     facts = computed(n=rarest, residual_dof=dof, acro__regression_check=dof_check(dof, least))
     parts = tuple(Part("row", label, computed(row__statistic=kind, value=v), v) for label, kind, v in rows)
     return Candidate(document, build_facts(session, document, facts, parts), n=rarest)
 
 
-def _rarer(column: Floats) -> int:
+def carriers(column: Floats) -> int:
+    """People whose values make a column vary: all, or where most people share one value those who stand apart.
+
+    Values within a twentieth of an SD of the median count as shared, so that noise on an indicator hides nothing.
+    """
+    spread = float(column.std())
+    if spread == 0:
+        return int(column.size)
+    apart = int((np.abs(column - np.median(column)) > spread / 20).sum())
     levels, counts = np.unique(column, return_counts=True)
-    return int(counts.min()) if levels.size == 2 else int(column.size)
+    rarer = int(counts.min()) if levels.size == 2 else int(column.size)
+    return min(rarer, apart) if 2 * apart < column.size else rarer
 
 
 def _people(session: DeltabSession, values: Any) -> Floats:
+    if not hasattr(values, "__len__"):
+        raise InputError("one column of values is needed", next_step="Give one value for each row of the cohort.")
     return session.state.roster(len(values)).mean_by_person(values)
 
 

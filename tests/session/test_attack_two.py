@@ -1,0 +1,45 @@
+"""Statistics that would return one person's value, or a small group's mean, in another form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sacro_deltab.errors import InputError
+from sacro_deltab.session.statistics import carriers
+
+
+@pytest.mark.parametrize("people", [1, 15])
+@pytest.mark.parametrize("jitter", [0.0, 1e-6])
+def test_an_indicator_of_few_people_rests_on_few(people: int, jitter: float) -> None:
+    rng = np.random.default_rng(3)
+    column = np.r_[np.ones(people), np.zeros(400)] + jitter * rng.normal(size=400 + people)
+    assert carriers(column) == people
+    assert carriers(1 - column) == people
+
+
+@pytest.mark.parametrize("n", [20, 25, 600])
+def test_an_ordinary_column_rests_on_everybody(n: int) -> None:
+    assert carriers(np.random.default_rng(n).normal(size=n)) == n
+    assert carriers(np.full(n, 2.0)) == n
+
+
+def test_no_correlation_with_an_indicator_of_few(make_session: Any) -> None:
+    rng = np.random.default_rng(4)
+    delta, mark = rng.normal(size=300), np.zeros(300)
+    mark[:15] = 1
+    session = make_session(people=[f"P{i}" for i in range(300)])
+    assert {e.status for e in session.release_correlation(delta, pd.Series(mark, name="marked"))} == {"fail"}
+    assert session.release_regression(mark, pd.DataFrame({"delta": delta})).status == "fail"
+
+
+def test_values_that_are_no_column_and_quantiles_that_are_the_people(make_session: Any) -> None:
+    session = make_session(people=[f"P{i}" for i in range(300)])
+    for values in (3.0, None, (x for x in range(300))):
+        with pytest.raises(InputError):
+            session.release_mean(values)
+    with pytest.raises(InputError, match="nearly the people"):
+        session.release_quantiles(np.random.default_rng(5).normal(size=300), list(np.linspace(1, 99, 99)))
