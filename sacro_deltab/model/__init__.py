@@ -1,13 +1,28 @@
-"""The model side: BrainAgeDelta (scikit-learn estimator), Moments (one pass, mergeable), Weights (numbers only)."""
+"""The model side: BrainAgeDelta (scikit-learn estimator), Moments (one pass, mergeable), Weights (numbers only).
+
+The estimator, and with it scikit-learn (50 MB, half a second), is imported on first use: private training needs none.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .base import ModelInputError, one_blas_thread, round_significant
-from .brain_age import BrainAgeDelta
 from .change import AgeChange, max_age_change
 from .moments import Moments
-from .validation import FoldScore, cross_validate, score_from_moments
 from .weights import MODELS, LinearForm, Model, Weights
+
+if TYPE_CHECKING:
+    from .brain_age import BrainAgeDelta
+    from .validation import FoldScore, cross_validate, score_from_moments
+
+_LAZY = {
+    "BrainAgeDelta": "brain_age",
+    "FoldScore": "validation",
+    "cross_validate": "validation",
+    "score_from_moments": "validation",
+}
 
 __all__ = [
     "MODELS",
@@ -25,3 +40,10 @@ __all__ = [
     "round_significant",
     "score_from_moments",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what rests on scikit-learn on first use."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_LAZY[name]}", __name__), name)

@@ -39,22 +39,28 @@ def discrete_gaussian(scale: float, size: int) -> NDArray[np.int64]:
 def opendp_gaussian(scale: float, size: int) -> NDArray[np.int64]:
     """The same draws by OpenDP."""
     import numpy as np
-    import opendp.prelude as dp
+    from opendp.domains import atom_domain, vector_domain  # not the prelude: it imports scikit-learn, 60 MB
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    measure = dp.m.make_gaussian(*space, scale=scale)
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64")), l2_distance(T="f64")
+    measure = make_gaussian(*space, scale=scale)
     return np.asarray(measure([0] * size), dtype=np.int64)
 
 
 def discrete_laplace(scale: float, size: int) -> NDArray[np.int64]:
     """`size` independent draws of the discrete Laplace on ℤ with parameter `scale` > 0, exact, by OpenDP."""
     import numpy as np
-    import opendp.prelude as dp
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_laplace
+    from opendp.metrics import l1_distance
+    from opendp.mod import enable_features
 
     if not 0 < scale < _MAX_SCALE:
         raise PrivacyError("the noise does not fit 64-bit integers", next_step="use a coarser grid or a larger ε")
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    measure = dp.m.make_laplace(*space, scale=float(scale))
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
+    measure = make_laplace(*space, scale=float(scale))
     return np.asarray(measure([0] * size), dtype=np.int64)
