@@ -59,6 +59,11 @@ def main(argv: list[str] | None = None) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away: nothing to say
         sys.exit(2)
+    except UnicodeEncodeError:
+        sys.stderr.write(
+            "sacro-deltab: a name holds bytes that are not UTF-8. Next step: rename that file or option.\n"
+        )
+        sys.exit(2)
     except Exception as error:
         # A traceback can carry values of people, so it is shown only where somebody inside asks for it.
         if os.environ.get("SACRO_DELTAB_DEBUG"):

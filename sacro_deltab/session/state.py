@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, RefusedError
 from ..facts.linked import LinkedTables
 from ..facts.people import Floats, Roster, numbers
 from ..tables import TablePolicy
@@ -79,13 +79,19 @@ class State:
         """A name for one per-person variable.
 
         Values that agree wherever both are known are one variable, whoever is missing from either: otherwise a table
-        without one person and a mean with that person would not be seen as linked.
+        without one person and a mean with that person would not be seen as linked. Values that agree for most people
+        and differ for some are refused: a mean with and one without the changed people is their sum.
         """
         for name, known in self.linked.values.items():
             both = np.isfinite(known) & np.isfinite(values)
             if both.any() and np.array_equal(known[both], values[both]):
                 self.linked.values[name] = np.where(np.isfinite(known), known, values)
                 return name
+            if both.any() and 2 * int((known[both] == values[both]).sum()) > int(both.sum()) and np.ptp(values[both]):
+                raise RefusedError(
+                    "these values are those of an earlier output with some people's changed",
+                    next_step="Release one of the two; mark people who do not count as missing.",
+                )
         name = f"v{len(self.linked.values) + 1}"
         self.linked.values[name] = np.array(values, dtype=np.float64)
         return name

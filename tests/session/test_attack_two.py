@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sacro_deltab.errors import InputError
+from sacro_deltab.errors import InputError, RefusedError
 from sacro_deltab.session.statistics import carriers
 
 
@@ -43,3 +43,14 @@ def test_values_that_are_no_column_and_quantiles_that_are_the_people(make_sessio
             session.release_mean(values)
     with pytest.raises(InputError, match="nearly the people"):
         session.release_quantiles(np.random.default_rng(5).normal(size=300), list(np.linspace(1, 99, 99)))
+
+
+def test_changed_values_of_a_few_are_no_other_variable(make_session: Any) -> None:
+    delta = np.random.default_rng(6).normal(0.4, 4.0, 300)
+    session = make_session(people=[f"P{i}" for i in range(300)])
+    session.release_mean(delta)
+    changed = delta.copy()
+    changed[:12] = 0.0
+    with pytest.raises(RefusedError):
+        session.release_mean(changed)
+    assert len(session.entries) == 1
