@@ -137,6 +137,7 @@ def descend(
         return purse.sum(name, rows if rows.ndim == 2 else rows[:, None], radii[name], schedule.scalars[name])
 
     n = float(t.size) if job.exact_n else max(1.0, float(scalar("n", np.ones(t.size))[0]))
+    job.drawn["n"] = n
     q = 2 * t * t - 1
     sums = {name: float(scalar(name, v)[0]) for name, v in (("t", t), ("q", q), ("tq", t * q), ("qq", q * q))}
     age = age_moments(n, sums["t"], sums["q"], sums["tq"], sums["qq"])

@@ -48,6 +48,9 @@ class PrivateModel:
         Seen before spending, from public quantities only.
     inside
         For people inside the TRE only; may depend on the data without noise.
+    n_noisy
+        The release's own noisy count of people, rounded, at least 1 (`add_remove` only): the one N that may be used,
+        tested or printed with it. None where N is public.
     """
 
     weights: Weights
@@ -56,6 +59,7 @@ class PrivateModel:
     public: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
     inside: Mapping[str, Any] = field(default_factory=dict)
+    n_noisy: int | None = None
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,7 @@ class Job:
     axes_names: tuple[str, ...]
     conf_names: tuple[str, ...]
     options: Mapping[str, Any]
+    drawn: dict[str, float] = field(default_factory=dict)  # noisy scalars of the release that no weight shows
 
     @property
     def exact_n(self) -> bool:
@@ -186,6 +191,7 @@ def train_private(
     )  # fmt: skip
     receipt = spend(price.request)
     weights, moments = price.run(job)
+    noisy = moments.n if moments is not None else job.drawn.get("n", 1.0)
     return PrivateModel(
         weights=weights,
         statement=_statement(job, price, receipt),
@@ -193,6 +199,7 @@ def train_private(
         public=price.public,
         warnings=price.warnings,
         inside={"bounds_warning": job.bounds.warn_if_data_extremes(job.age)},
+        n_noisy=None if job.exact_n else round(noisy),
     )
 
 
@@ -233,6 +240,8 @@ def prepare(
 
     if adjacency not in ADJACENCIES:
         raise PrivacyError(f"unknown neighbouring relation {adjacency!r}", next_step="one of " + ", ".join(ADJACENCIES))
+    if n_components is not None and (isinstance(n_components, bool) or not hasattr(n_components, "__index__")):
+        raise InputError("n_components must be a whole number", next_step="for example n_components=5")
     values, ages, conf = _arrays(X, age, confounds, feature_names)
     conf_names = _confound_names(confound_names, conf, confounds)
     people = None if adjacency == "add_remove" else int(ages.size)

@@ -176,9 +176,9 @@ class CohortFacts:
 
 
 def _public(facts: Facts) -> bool:
-    """Constants of a public basis: their N is that of the public people, not of this cohort (D-18)."""
+    """Whether N is not this cohort's own: a public basis's people (D-18), or the noisy count of the release itself."""
     origin = facts.get("n.origin")
-    return origin is not None and origin.value == "public_bound"
+    return origin is not None and (origin.value == "public_bound" or (origin.value == "noisy" and _noised(facts)))
 
 
 def _noised(facts: Facts) -> bool:

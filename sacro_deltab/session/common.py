@@ -20,6 +20,9 @@ _MECHANISMS = {
 }
 
 
+ROWS_ARE_PEOPLE = "rows taken as people (declared): there are no person ids"
+
+
 def not_noised() -> dict[str, FactValue]:
     """Facts of an output without noise."""
     return {

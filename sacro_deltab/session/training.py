@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, PrivacyError
 from ..facts.measure import max_abs_z
 from ..facts.people import numbers
 from ..facts.types import Fact
 from ..privacy.spend import Receipt
+from .common import ROWS_ARE_PEOPLE
 from .weights import training_facts
 
 if TYPE_CHECKING:
@@ -28,6 +30,61 @@ class TrainedHere:
     receipt: Receipt | None
     n_basis: int | None
     facts: Mapping[str, Fact]
+    statement: Mapping[str, Any]
+    digest: bytes
+    people: bytes
+    n_noisy: int | None
+
+    @property
+    def formal(self) -> bool:
+        """What the training said, whatever the model object says by now."""
+        return bool(self.statement["label"] == "formal")
+
+
+def trained_here(session: DeltabSession, model: Any) -> TrainedHere | None:
+    """The session's own record of a private model; None where the model is not of this session.
+
+    Raises
+    ------
+    PrivacyError
+        When weights, moments or statement are not those of the training any more: the noise was paid for those only.
+    """
+    record = session.models.get(id(model))
+    if record is None:
+        return None
+    try:
+        same = record.model is model and _model_digest(model) == record.digest
+    except (AttributeError, TypeError, ValueError):
+        same = False
+    if not same:
+        raise PrivacyError(
+            "the weights of this private model are not those its training gave",
+            next_step="Train it again with session.train_private; a changed model has no guarantee.",
+        )
+    return record
+
+
+def _model_digest(model: Any) -> bytes:
+    """SHA-256 of everything a model may release; stays in memory."""
+    from hashlib import sha256
+
+    digest = sha256()
+    for field in fields(model.weights):
+        value = getattr(model.weights, field.name)
+        body = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
+        digest.update(f"{field.name} {np.shape(value)} {len(body)} ".encode() + body)
+    moments = None if model.noisy_moments is None else model.noisy_moments.to_json()
+    digest.update(json.dumps([moments, model.statement.to_json(), model.n_noisy], sort_keys=True, default=str).encode())
+    return digest.digest()
+
+
+def _people_digest(matrix: Any, ages: Any, confounds: Any | None) -> bytes:
+    """SHA-256 of the rows of a training; stays in memory."""
+    from hashlib import sha256
+
+    extra = [] if confounds is None else [np.column_stack([numbers(column) for column in _columns(confounds)])]
+    whole = np.ascontiguousarray(np.column_stack([matrix, ages, *extra]), dtype=np.float64)
+    return sha256(whole.tobytes()).digest()
 
 
 def ruleset_bounds(session: DeltabSession) -> PublicBounds:
@@ -58,6 +115,11 @@ def train(
     """See `DeltabSession.train_private`."""
     from ..privacy import train_private
 
+    if adjacency == "add_remove" and any(e.type == "n_subjects" and not e.kept_inside for e in session.entries):
+        raise PrivacyError(
+            "this session already prints the exact N, which add_remove protects",
+            next_step="Drop n_subjects first, or train with adjacency='zero_out_N_public'.",
+        )
     names = _names(X, feature_names)
     ages = numbers(age)
     roster = session.state.roster(ages.size)
@@ -96,7 +158,19 @@ def train(
         origin="shared_normative" if basis is not None else "node_specific",
         max_z=_largest_z(model, matrix, ages, confounds),
     )
-    session.models[id(model)] = TrainedHere(model, receipt, None if basis is None else int(basis.n_people), facts)
+    if session.state.ids is None:
+        said = replace(model.statement, not_covered=(ROWS_ARE_PEOPLE, *model.statement.not_covered))
+        model = replace(model, statement=said)
+    session.models[id(model)] = TrainedHere(
+        model,
+        receipt,
+        None if basis is None else int(basis.n_people),
+        facts,
+        statement=model.statement.to_json(),
+        digest=_model_digest(model),
+        people=_people_digest(matrix, ages, confounds),
+        n_noisy=model.n_noisy,
+    )
     if receipt is not None:
         session.journal.write("spend", {"entry": receipt.entry, "epsilon": float(epsilon)})
     return model
@@ -105,16 +179,19 @@ def train(
 def deltas(session: DeltabSession, model: Any, X: Any, age: Any, confounds: Any | None, kind: str) -> Any:
     """Deltas in years, (rows,), NaN where a person cannot be predicted: features or age are missing.
 
-    With a private model missing features become the public centre, as in its training.
+    With a private model missing features become the public centre, as in its training. Only the rows of the training
+    itself count as a formal release's: of other rows nobody knows how they were made (a column centred on its own
+    mean moves every delta with one person).
     """
     ages = numbers(age)
-    columns = [numbers(column) for column in _columns(X)]
+    trained = trained_here(session, model)
+    weights = getattr(model, "weights", None) or model.weights_
+    columns = [numbers(column) for column in _columns(_in_order(X, weights.feature_names))]
     matrix = np.column_stack(columns)
+    same = trained is not None and _people_digest(matrix, ages, confounds) == trained.people
     if matrix.shape[0] != ages.size:
         raise InputError("features and ages have different numbers of rows", next_step="Give one row a person in both.")
     conf = None if confounds is None else np.column_stack([numbers(column) for column in _columns(confounds)])
-    trained = session.models.get(id(model))
-    weights = getattr(model, "weights", None) or model.weights_
     if trained is not None:
         matrix = np.where(np.isfinite(matrix), matrix, weights.x_mean)
     whole = np.isfinite(ages) & np.isfinite(matrix).all(axis=1)
@@ -122,7 +199,10 @@ def deltas(session: DeltabSession, model: Any, X: Any, age: Any, confounds: Any 
         whole &= np.isfinite(conf).all(axis=1)
     out = np.full(ages.size, np.nan)
     out[whole] = weights.delta(matrix[whole], ages[whole], None if conf is None else conf[whole], model=kind)
-    formal = trained is not None and trained.model.statement.label == "formal"
+    if trained is not None and not same:
+        note = "deltas of rows that are not those of the training: their origin is not that of the formal release"
+        session.not_checked += [] if note in session.not_checked else [note]
+    formal = trained is not None and trained.formal and same
     session.remember_origin(out, "formal_release" if formal else "unprotected")
     return out
 
@@ -137,6 +217,17 @@ def _largest_z(model: Any, matrix: Any, ages: Any, confounds: Any) -> float | No
         conf = np.column_stack([np.nan_to_num(numbers(column)) for column in _columns(confounds)])[whole]
     deltas = weights.delta(filled[whole], ages[whole], conf, model="simple")
     return max_abs_z(deltas)
+
+
+def _in_order(X: Any, names: Sequence[str]) -> Any:
+    """A table with its columns in the order of the model's features."""
+    columns = getattr(X, "columns", None)
+    if columns is None or [str(c) for c in columns] == [str(n) for n in names]:
+        return X
+    where = {str(c): i for i, c in enumerate(columns)}
+    if len(where) != len(columns) or set(where) != {str(n) for n in names}:
+        raise InputError("the features are not those of the model", next_step="Give the columns it was trained on.")
+    return X.iloc[:, [where[str(n)] for n in names]]
 
 
 def _columns(X: Any) -> list[Any]:

@@ -14,7 +14,7 @@ from ..facts.types import Fact, FactValue, Provider
 from ..outputs import build
 from ..outputs.document import OutputDocument
 from .attacking import reported
-from .common import about, build_facts, noised, not_noised
+from .common import ROWS_ARE_PEOPLE, about, build_facts, noised, not_noised
 from .entries import Candidate
 
 if TYPE_CHECKING:
@@ -97,20 +97,24 @@ def _source(session: DeltabSession, model: Any) -> _Source:
     people = session.state.people
     n = people.n_people if people is not None else 0
     statement = getattr(model, "statement", None)
-    if statement is not None:
-        record = session.models.get(id(model))
+    if statement is not None or id(model) in session.models:
+        from .training import trained_here
+
+        record = trained_here(session, model)
         if record is None:
             raise InputError(
                 "this private model was not trained in this session",
                 next_step="Train it with session.train_private, so that its budget is known.",
             )
-        data = record.model.statement.to_json()
+        data = record.statement
+        n = n if record.n_noisy is None else record.n_noisy  # under add_remove the release's own noisy count
         context = {
             "privacy": data["label"],
             "mechanism": data["mechanism"],
             "basis": None if data["basis"] is None else data["basis"]["digest"],
             "bounds": data["bounds"]["digest"],
             "n_components": int(model.weights.n_components),
+            **({} if session.state.ids is not None else {"unit": ROWS_ARE_PEOPLE}),
         }
         return _Source(
             model.weights, data, record.receipt, n, data["basis"] is not None, record.n_basis, record.facts, context
@@ -211,17 +215,21 @@ def _candidate(session: DeltabSession, source: _Source, document: OutputDocument
         **computed(
             n=int(n),
             shape__length=sum(len(row) - 1 for row in document.rows),
-            residual_dof=int(source.n) - jn,
+            residual_dof=max(int(source.n) - jn, 0),
             acro__regression_check=dof_check(int(source.n) - jn, least),
         ),
     }
     facts |= computed(evidence__attack_report=reported(session, source.weights))
+    secret = _n_is_secret(source)
+    if secret:
+        facts |= computed(n_node=int(source.n))
     if public:  # constants of a public file: nobody in this cohort contributes to them
         facts |= computed(largest_share=0.0, idp__largest_share=0.0, n__origin="public_bound")
     if len(document.rows) == 1 and isinstance(document.rows[0][1], int | float):
         facts |= computed(value=document.rows[0][1])
     built = build_facts(session, document, facts, noise=noise, receipt=source.receipt)
-    return Candidate(document, built, privacy=source.statement, receipt=source.receipt, n=int(n))
+    # Differences with earlier releases are asked of exact sets of people: not where N itself is protected.
+    return Candidate(document, built, privacy=source.statement, receipt=source.receipt, n=None if secret else int(n))
 
 
 def training_facts(matrix: Any, ages: Any, *, origin: str, max_z: float | None) -> dict[str, Fact]:
