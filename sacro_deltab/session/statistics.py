@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, RefusedError
 from ..facts.linked import PrintedCell
 from ..facts.measure import computed, count, dof_check, feature_facts, statistic_of, summary_facts
 from ..facts.people import Floats, Roster, label_text, numbers
@@ -59,7 +59,21 @@ def scalar_candidate(session: DeltabSession, kind: str, values: Any, title: str,
         statistic,
         shows_n=False,
     )
+    if statistic == "sd":
+        _refuse_close_sd(session, cell)
     return Candidate(document, build_facts(session, document, facts), (cell,), n=count(people))
+
+
+def _refuse_close_sd(session: DeltabSession, cell: PrintedCell) -> None:
+    """Two SDs of nearly the same people give the squares of the others away; the table attack knows means alone."""
+    least = int(session.ruleset.parameters["min_n"])
+    for other in session.state.linked.cells.values():
+        linked = other.statistic == "sd" and other.variable == cell.variable and other.role == "grand"
+        if linked and 0 < np.setxor1d(other.members, cell.members).size < least:
+            raise RefusedError(
+                "an SD of nearly the same people is in this session already",
+                next_step="Release one of the two, or drop the earlier one with session.drop(name).",
+            )
 
 
 def quantile_candidate(

@@ -54,3 +54,13 @@ def test_changed_values_of_a_few_are_no_other_variable(make_session: Any) -> Non
     with pytest.raises(RefusedError):
         session.release_mean(changed)
     assert len(session.entries) == 1
+
+
+def test_no_two_sds_one_person_apart(make_session: Any) -> None:
+    delta = np.random.default_rng(7).normal(0.4, 4.0, 300)
+    session = make_session(people=[f"P{i}" for i in range(300)])
+    session.release_sd(delta)
+    without = delta.copy()
+    without[0] = np.nan
+    with pytest.raises(RefusedError):
+        session.release_sd(without)
