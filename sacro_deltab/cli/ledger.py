@@ -184,6 +184,10 @@ def _history(
 
     book = _reader(ledger, trust)
     entries = book.history(cohort, unit=unit)
+    if cohort is not None and not entries:
+        raise InputError(
+            "the ledger has no entry of this cohort", path=ledger, place="--cohort", next_step="See `ledger show`."
+        )
     orphans = {entry.seq for entry in book.orphans()}
     if as_json:
         listed = [e.seq for e in entries if e.seq in orphans]
