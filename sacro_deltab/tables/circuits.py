@@ -52,6 +52,7 @@ class Circuits:
     def __init__(self, rows: Sequence[tuple[int, ...]], weight: Sequence[int]) -> None:
         self.rows, self.weight = rows, list(weight)
         self.k = len(weight)
+        self._ever: list[tuple[frozenset[int], set[int]]] = []  # published rows: classes a small group of them can hold
         self.by_class: dict[int, list[int]] = {}
         for i, row in enumerate(rows):
             if len(row) == 1:
@@ -110,15 +111,20 @@ class Circuits:
                 found.append(Derivation(group, 0, frozenset(single[c] for c in group)))
             elif all(c in where for c in left) and len({where[c] for c in left}) == 1:
                 wanted.setdefault(where[left[0]], []).append(group)
+        known = next((left for more, left in self._ever if more.issuperset(published)), None)
+        allowed: set[int] = set(single)
         for n, part in enumerate(parts):
             small = [c for c in part.classes if self.weight[c] < below]
             if len(small) > PRUNED and below > 0:
-                small = self._possible(part, single, below)
+                small = self._possible(part, single, below) if known is None else [c for c in small if c in known]
+            allowed.update(small)
             if not wanted.get(n) and not any(self.weight[c] for c in small):
                 continue
             elimination = _Elimination(self, part, single, small)
             found += elimination.unions(below, per_block)
             found += elimination.derive(wanted.get(n, ()))
+        if known is None and below > 0 and self.k > MANY:  # what is derivable from less is derivable from this
+            self._ever.append((frozenset(published), allowed))
         return found
 
     def _possible(self, part: Component, single: dict[int, int], below: int) -> list[int]:
