@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, SacroDeltabError
+import numpy as np
+
+from ..errors import InputError, RefusedError, SacroDeltabError
+from .plausible import refuse_other_than_deltas
 
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
@@ -186,6 +189,11 @@ def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -
         deltas = fit_deltas(cohort, plan.n_components, plan.model)
         yield "deltas come from a model without noise, fitted to these people: only statistics of them are asked for"
     say("judging tables and statistics")
+    try:
+        refuse_other_than_deltas(np.asarray(deltas, dtype=np.float64), session.ruleset.parameters)
+    except RefusedError as error:
+        yield f"no statistics of delta: {error.what}"
+        return
     session.release_mean(deltas)
     session.release_sd(deltas)
     session.release_quantiles(deltas)
