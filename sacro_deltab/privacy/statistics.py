@@ -30,7 +30,7 @@ ModelSource = Literal["fixed_beforehand", "formally_released", "other"]
 Spend = Callable[[SpendRequest], Receipt | None]
 _ONE = 1 << GRID_BITS
 PROOF_MEAN = "clipped values on an integer grid, exact discrete noise, a fixed or formally private model"
-_COUNT_SHARE = 0.2  # of ε (Laplace) or of μ² (Gaussian) that goes to N under add_remove
+COUNT_SHARE = 0.2  # of ε (Laplace) or of μ² (Gaussian) that goes to N under add_remove
 
 
 @dataclass(frozen=True)
@@ -229,12 +229,12 @@ def _exact(
     sums = np.zeros(sizes.size, dtype=np.int64)
     np.add.at(sums, codes, ints)
     reach = math.ceil(full / largest * _ONE) + 1 if request.adjacency == "replace_one" else _ONE
-    share = 1.0 - _COUNT_SHARE if request.adjacency == "add_remove" else 1.0
+    share = 1.0 - COUNT_SHARE if request.adjacency == "add_remove" else 1.0
     noise, sd = _draw(request, reach, share, sums.size)
     total, total_sd = (sums + noise) / _ONE * largest, sd / _ONE * largest
     if request.adjacency != "add_remove":
         return np.asarray(total / sizes), np.asarray(total_sd / sizes)
-    noise, count_sd = _draw(request, _ONE, _COUNT_SHARE, 1)
+    noise, count_sd = _draw(request, _ONE, COUNT_SHARE, 1)
     count = max(1.0, float(int(v.size * _ONE) + int(noise[0])) / _ONE)
     mean = np.clip(total / count, -largest, largest)
     return np.asarray(mean), np.sqrt(total_sd**2 + (mean * count_sd / _ONE) ** 2) / count

@@ -77,7 +77,8 @@ class CohortFacts:
         from ..facts.measure import feature_facts, summary_facts
 
         if raw.type in _WHOLE and self.delta is not None:
-            yield from ((fact.name, fact.value) for fact in summary_facts(self.delta, self.parameters).values())
+            again = summary_facts(self.delta, self.parameters).values()
+            yield from ((fact.name, fact.value) for fact in again if fact.name != "n" or not _public(facts))
         elif raw.type in _FEATURES and not _noised(facts):
             names = [str(row[0]).strip().lower() for row in raw.rows]
             if names and all(name in self.numbers for name in names):

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import InputError
 from ..facts.measure import computed, summary_facts
 from ..outputs import build
-from ..privacy.spend import Receipt, SpendRequest
-from .common import about, build_facts, noised
+from ..privacy.spend import Adjacency, Receipt, SpendRequest
+from .common import ROWS_ARE_PEOPLE, about, build_facts, noised
 from .entries import Candidate
 
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
+    from ..privacy.statistics import ModelSource
 
-GRID = 2.0**-20  # years: values are rounded to this public grid before they are summed
+_SOURCES: dict[str, ModelSource] = {
+    "formal_release": "formally_released",
+    "fixed_beforehand": "fixed_beforehand",
+    "unprotected": "other",
+}
 
 
 def private_mean_candidate(
@@ -31,99 +34,68 @@ def private_mean_candidate(
 ) -> Candidate:
     """Mean over the roster (a missing value counts as 0, a null record), each value clipped to ±bound.
 
-    Relation `zero_out_N_public`: one person moves the sum by at most the bound, so the mean by bound/N. The noise is
-    discrete Laplace on the integer grid of the sum, b = bound/ε in years.
+    Relation `zero_out_N_public`: one person moves the sum by at most the bound, so the mean by bound/N. Beside a model
+    trained under `add_remove` the same relation holds here: sum and N are noised, and the facts use that model's noisy
+    N. The noise is drawn by `privacy.statistics.release_mean`.
     """
-    from ..privacy import laplace_scale, sampler
+    from ..privacy import laplace_scale
+    from ..privacy.statistics import COUNT_SHARE, release_mean
 
     people = session.state.roster(len(values)).mean_by_person(values)
-    n = people.size
-    bound = float(session.ruleset.parameters["delta_bound_years"]) if bound_years is None else float(bound_years)
+    noisy = next((t.n_noisy for t in session.models.values() if t.n_noisy is not None), None)
+    n = int(people.size) if noisy is None else noisy
+    own = float(session.ruleset.parameters["delta_bound_years"])
+    bound = own if bound_years is None else float(bound_years)
     if not (math.isfinite(bound) and bound > 0):
         raise InputError("the clip must be above 0 years", next_step="Leave bound_years out for the rule set's own.")
-    adjacency = "zero_out_N_public"
-    scale = laplace_scale(-bound, bound, n, epsilon, adjacency)
+    adjacency: Adjacency = "zero_out_N_public" if noisy is None else "add_remove"
+    scale = laplace_scale(-bound, bound, int(people.size) if noisy is None else None, epsilon, adjacency)
+    drawn_at = float(scale) if noisy is None else float(scale) / (1 - COUNT_SHARE)
     origin = str(session.model_origin(values)["model.origin"].value)
     if model is not None and origin == "formal_release" and not _formal(session, model):
         origin = "unprotected"
-    public = bound_years is None or bound == float(session.ruleset.parameters["delta_bound_years"])
-    formal = public and origin in ("formal_release", "fixed_beforehand")
-    request = SpendRequest(
-        mechanism="discrete_laplace",
-        epsilon=float(epsilon),
-        delta_dp=0.0,
-        mu=None,
-        sigma=None,
-        adjacency="zero_out_N_public",
-        unit="person",
-        outputs=(build.safe_name(name or "delta_mean_private"),),
-        kind="statistic",
-        label="formal" if formal else "heuristic",
-        n_public=int(n),
-        detail={"bound_years": bound},
-    )
+    name = build.safe_name(name or "delta_mean_private")
     receipts: list[Receipt] = []
-    session.budget.spender(n, receipts)(request)
-    receipt = receipts[-1]
-    session.journal.write("spend", {"entry": receipt.entry, "epsilon": float(epsilon)})
-    limit = int(bound / GRID)
-    steps = np.clip(np.rint(np.nan_to_num(people) / GRID), -limit, limit).astype(np.int64)
-    noise = int(sampler.discrete_laplace(limit / float(epsilon), 1)[0])
-    value = (int(steps.sum()) + noise) * GRID / n
-    statement = _statement(request, receipt, formal and receipt.pinned, bound, float(scale), public)
+    spend = session.budget.spender(None if noisy is not None else n, receipts)
+
+    def paid(request: SpendRequest) -> Receipt:
+        receipt = spend(request)
+        session.journal.write("spend", {"entry": receipt.entry, "epsilon": float(epsilon)})
+        return receipt
+
+    released = release_mean(
+        people, epsilon=epsilon, spend=paid, lower=-bound, upper=bound, adjacency=adjacency,
+        model_source=_SOURCES[origin], bounds_provenance="ruleset" if bound == own else "unregistered", outputs=(name,),
+    )  # fmt: skip
+    statement, value = released.statement.to_json(), float(released.value[0])
+    statement["bounds"]["bound_years"] = bound
+    if session.state.ids is None:
+        statement["not_covered"].insert(0, ROWS_ARE_PEOPLE)
+    said = {"privacy": statement["label"], "mechanism": "discrete_laplace", "noise_scale_years": drawn_at}
+    if session.state.ids is None:
+        said["unit"] = ROWS_ARE_PEOPLE
     document = build.scalar(
-        "delta_mean",
-        request.outputs[0],
-        title,
-        "mean delta with noise",
-        value,
-        unit="years",
-        about=about(session, privacy=statement["label"], mechanism="discrete_laplace", noise_scale_years=float(scale)),
+        "delta_mean", name, title, "mean delta with noise", value, unit="years", about=about(session, **said)
     )
     noise_facts = noised(statement, sensitivity=float(scale.sensitivity), post_processing=False)
     noise_facts.pop("dp.sigma", None)
-    noise_facts |= {"dp.scale": float(scale), "dp.value_range": 2 * bound, "dp.value_max_abs": bound}
-    facts = summary_facts(people, session.ruleset.parameters) | computed(n=int(n), value=value, model__origin=origin)
-    built = build_facts(session, document, facts, noise=noise_facts, receipt=receipt)
-    return Candidate(document, built, privacy=statement, receipt=receipt, n=int(n))
+    noise_facts |= {
+        "dp.mechanism": "discrete_laplace",
+        "dp.scale": drawn_at,
+        "dp.value_range": 2 * bound,
+        "dp.value_max_abs": bound,
+    }
+    facts = summary_facts(people, session.ruleset.parameters) | computed(n=n, value=value, model__origin=origin)
+    if noisy is not None:
+        facts |= computed(n_node=n)
+    built = build_facts(session, document, facts, noise=noise_facts, receipt=receipts[-1])
+    return Candidate(
+        document, built, privacy=statement, receipt=receipts[-1], n=int(people.size) if noisy is None else None
+    )
 
 
 def _formal(session: DeltabSession, model: Any | None) -> bool:
-    trained = session.models.get(id(model)) if model is not None else None
-    return trained is not None and trained.model.statement.label == "formal"
+    from .training import trained_here
 
-
-def _statement(
-    request: SpendRequest, receipt: Receipt, formal: bool, bound: float, scale: float, public: bool
-) -> dict[str, Any]:
-    if formal:
-        reason = "values are clipped to the rule set's public bound and the model was formally released"
-    elif not receipt.pinned:
-        reason = "the ledger that holds the spend is not one the TRE has pinned"
-    elif not public:
-        reason = "the clip is not the rule set's own"
-    else:
-        reason = "the model behind the deltas was neither fixed beforehand nor formally released"
-    return {
-        "label": "formal" if formal else "heuristic",
-        "reason": reason,
-        "mechanism": request.mechanism,
-        "epsilon": request.epsilon,
-        "delta_dp": 0.0,
-        "mu": None,
-        "sigma_unit": None,
-        "adjacency": request.adjacency,
-        "unit": request.unit,
-        "epsilon_by_adjacency": {
-            "zero_out_N_public": request.epsilon,
-            "replace_one": 2 * request.epsilon,
-            "add_remove": None,
-        },
-        "bounds": {"digest": None, "provenance": "ruleset" if public else "unregistered", "bound_years": bound},
-        "basis": None,
-        "sampler": "OpenDP discrete Laplace (exact, int64), operating-system randomness",
-        "blocks": {"scale_years": scale},
-        "ledger": {"id": receipt.ledger_id, "entry": receipt.entry, "head": receipt.head, "pinned": receipt.pinned},
-        "outside_budget": [],
-        "n_public": request.n_public,
-    }
+    trained = trained_here(session, model) if model is not None else None
+    return trained is not None and trained.formal

@@ -142,3 +142,25 @@ def test_components_are_whole_numbers(make_session: Any, basis: Basis, wrong: An
     with pytest.raises(InputError, match="whole number"):
         trained(session, basis, 400, n_components=wrong)
     assert session.budget.totals_json()["epsilon_sum"] == 0
+
+
+def test_a_private_mean_beside_add_remove_noises_n_too(profile: Path, basis: Basis) -> None:
+    session = new_session(profile.parent)
+    model, people = trained(session, basis, 400, adjacency="add_remove")
+    deltas = session.deltas(model, people.X, people.age)
+    entry = session.release_private_mean(deltas, epsilon=0.5, model=model)
+    assert entry.privacy is not None and entry.privacy["label"] == "formal"
+    assert (entry.privacy["adjacency"], entry.privacy["n_public"]) == ("add_remove", None)
+    assert entry.facts.get("n").value == entry.facts.get("n_node").value == model.n_noisy
+    assert entry.raw.about["noise_scale_years"] == pytest.approx(20 / (0.5 * 0.8))
+    assert not any("scale" in reason for reason in entry.reasons)
+
+
+def test_a_private_mean_is_that_of_the_privacy_module(make_session: Any, basis: Basis) -> None:
+    session = make_session()
+    model, people = trained(session, basis, 400)
+    deltas = session.deltas(model, people.X, people.age)
+    entry = session.release_private_mean(deltas, epsilon=1.0, model=model)
+    assert entry.privacy is not None and entry.privacy["adjacency"] == "zero_out_N_public"
+    assert entry.raw.about["noise_scale_years"] == pytest.approx(20 / 400 / 1.0)
+    assert abs(entry.raw.rows[0][1] - float(np.clip(deltas, -20, 20).mean())) < 20 * 20 / 400 / 1.0
