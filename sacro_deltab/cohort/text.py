@@ -24,6 +24,7 @@ Header = Literal["auto", "yes", "no"]
 Decimal = Literal["auto", ".", ","]
 
 _BATCH = 64
+LONGEST_VALUE = 100_000  # characters; the csv module's own limit is a setting of the whole process
 _MAGIC = {
     b"\x1f\x8b": "gzip-compressed",
     b"PK\x03\x04": "a zip or Excel file",
@@ -137,6 +138,8 @@ class _Reader:
         start = 1
         try:
             for cells in reader:
+                if any(len(cell) > LONGEST_VALUE for cell in cells):
+                    raise self._error("A value is thousands of characters long.", start, "Repair the line.")
                 yield start, cells
                 start = reader.line_num + 1
         except csv.Error as error:

@@ -18,6 +18,8 @@ from .common import about, build_facts
 from .entries import Candidate
 from .plausible import refuse_other_than_deltas
 
+CUSTOMARY = 5  # quantiles asked for where nobody says which
+
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
 
@@ -91,7 +93,8 @@ def quantile_candidate(
     if not finite.size:
         raise InputError("nobody has a value", next_step="Check the column of values.")
     least = int(session.ruleset.parameters["min_n"])
-    if len(asked) * least > finite.size + least and finite.size > least:
+    # The five customary ones of few people go to the rules, which block them with a record that says so.
+    if len(asked) > CUSTOMARY and len(asked) * least > finite.size + least and finite.size > least:
         raise InputError(
             "so many quantiles of so few people are nearly the people themselves",
             next_step="Ask for at most one quantile for each group of the minimum size.",
