@@ -119,6 +119,7 @@ class DeltabSession:
         self.state = State(self.ruleset, people=people, ages=ages)
         self.entries: list[Entry] = []
         self._origins: dict[bytes, str] = {}
+        self._own_deltas: set[bytes] = set()
         self.models: dict[int, TrainedHere] = {}
         self.attack_report: Path | None = None
         self.config_changes: list[str] = []
@@ -474,6 +475,13 @@ class DeltabSession:
 
         return computed(model__origin=self._origins.get(_content_digest(values), "unprotected"))
 
+    def refuse_other_than_deltas(self, values: Any, people: Any) -> None:
+        """Refuse values that cannot be deltas in years, unless a model trained here gave them for its own people."""
+        from .session.plausible import refuse_other_than_deltas
+
+        if _content_digest(values) not in self._own_deltas:
+            refuse_other_than_deltas(people, self.ruleset.parameters)
+
     def deltas(
         self, model: Any, X: Any, age: Any, confounds: Any | None = None, *, kind: str = "unbiased_quadratic"
     ) -> Any:
@@ -482,9 +490,11 @@ class DeltabSession:
 
         return deltas(self, model, X, age, confounds, kind)
 
-    def remember_origin(self, values: Any, origin: str) -> None:
+    def remember_origin(self, values: Any, origin: str, *, own: bool = False) -> None:
         """Note where an array of deltas comes from, by its content: an array changed afterwards is another one."""
         self._origins[_content_digest(values)] = origin
+        if own:
+            self._own_deltas.add(_content_digest(values))
 
     def _open(self) -> None:
         if self._finalised is not None:

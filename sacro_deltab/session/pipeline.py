@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, RefusedError, SacroDeltabError
-from .plausible import refuse_other_than_deltas
 
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
@@ -190,7 +189,7 @@ def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -
         yield "deltas come from a model without noise, fitted to these people: only statistics of them are asked for"
     say("judging tables and statistics")
     try:
-        refuse_other_than_deltas(np.asarray(deltas, dtype=np.float64), session.ruleset.parameters)
+        session.refuse_other_than_deltas(deltas, np.asarray(deltas, dtype=np.float64))
     except RefusedError as error:
         yield f"no statistics of delta: {error.what}"
         return

@@ -16,7 +16,6 @@ from ..facts.types import Part
 from ..outputs import build
 from .common import about, build_facts
 from .entries import Candidate
-from .plausible import refuse_other_than_deltas
 
 CUSTOMARY = 5  # quantiles asked for where nobody says which
 
@@ -44,7 +43,7 @@ def n_candidate(session: DeltabSession, title: str) -> Candidate:
 def scalar_candidate(session: DeltabSession, kind: str, values: Any, title: str, name: str | None) -> Candidate:
     """Whole-cohort mean or SD of delta, over people with a value."""
     people = _people(session, values)
-    refuse_other_than_deltas(people, session.ruleset.parameters)
+    session.refuse_other_than_deltas(values, people)
     statistic = "mean" if kind == "delta_mean" else "sd"
     value = statistic_of(people[np.isfinite(people)], statistic)
     if value is None:
@@ -85,7 +84,7 @@ def quantile_candidate(
 ) -> Candidate:
     """Quantiles by linear interpolation over people with a value."""
     people = _people(session, values)
-    refuse_other_than_deltas(people, session.ruleset.parameters)
+    session.refuse_other_than_deltas(values, people)
     finite = people[np.isfinite(people)]
     asked = sorted({float(p) for p in percents})
     if not asked or any(not 0 <= p <= 100 for p in asked):

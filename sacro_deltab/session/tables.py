@@ -15,7 +15,6 @@ from ..outputs import build
 from .common import about, build_facts
 from .entries import Candidate
 from .grouping import SEPARATOR, make_grouping, table_type
-from .plausible import refuse_other_than_deltas
 
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
@@ -39,7 +38,7 @@ def table_candidate(
     roster = state.roster(_rows(values, by))
     people: Floats | None = None if values is None else roster.mean_by_person(values)
     if people is not None:
-        refuse_other_than_deltas(people, session.ruleset.parameters)
+        session.refuse_other_than_deltas(values, people)
     grouping = make_grouping(by, roster, state.ages(), structural)
     state.groupings[grouping.name] = grouping
     kind = {"mean": table_type(grouping), "sd": "delta_sd_by_group", "count": "count_table"}[statistic]

@@ -203,7 +203,7 @@ def deltas(session: DeltabSession, model: Any, X: Any, age: Any, confounds: Any 
         note = "deltas of rows that are not those of the training: their origin is not that of the formal release"
         session.not_checked += [] if note in session.not_checked else [note]
     formal = trained is not None and trained.formal and same
-    session.remember_origin(out, "formal_release" if formal else "unprotected")
+    session.remember_origin(out, "formal_release" if formal else "unprotected", own=trained is not None and same)
     return out
 
 
