@@ -40,10 +40,11 @@ def test_the_fit_would_notice_another_sigma() -> None:
     assert not fits(exact.discrete_gaussian(4.0, 60_000), 4.2)
 
 
+@pytest.mark.os_randomness  # OpenDP's own draws
 @pytest.mark.parametrize("sigma", [6.5, 1e5, 2.0**42.3])
 def test_same_distribution_as_opendp(sigma: float) -> None:
     ours, theirs = exact.discrete_gaussian(sigma, 20_000), sampler.opendp_gaussian(sigma, 2000)
-    assert ks_2samp(ours, theirs).pvalue > 1e-5
+    assert ks_2samp(ours, theirs).pvalue > 1e-8
     assert ours.std() == pytest.approx(sigma, rel=0.03)
 
 
@@ -96,6 +97,7 @@ def test_decide_is_right_on_either_side() -> None:
     assert exact._decide(at + 1, half) is False
 
 
+@pytest.mark.os_randomness
 def test_large_blocks_go_to_it_and_small_ones_to_opendp(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     monkeypatch.setattr(exact, "discrete_gaussian", lambda s, n: (seen.append(n), np.zeros(n, dtype=np.int64))[1])

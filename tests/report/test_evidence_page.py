@@ -129,7 +129,7 @@ def test_a_browser_shows_it_without_complaint(folder: Path, tmp_path: Path) -> N
     done = subprocess.run(
         ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
          f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", target.as_uri()],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert "Evidence page" in done.stdout
     assert "CONSOLE" not in done.stderr
