@@ -115,7 +115,7 @@ def _summed(nodes: tuple[Node, ...], public: pooling.Public) -> PooledModel:
     alike = [p if p.layout.gram == total.layout.gram else pooling._without_gram(p) for p in parts]
     alone = {n.name: pooling.fit(p, axes, basis) for n, p in zip(nodes, alike, strict=True)}
     rest = {n.name: pooling.fit(pooling.drop(p, total), axes, basis) for n, p in zip(nodes, alike, strict=True)}
-    spread = () if basis is None else _component_spread(nodes, alike, alone, axes, basis)
+    spread = () if basis is None else _component_spread(nodes, alike, axes, basis)
     if basis is None:
         notes.append("each node's axes would be its own, so components are compared between no nodes")
     return PooledModel(
@@ -125,18 +125,25 @@ def _summed(nodes: tuple[Node, ...], public: pooling.Public) -> PooledModel:
 
 
 def _component_spread(
-    nodes: Sequence[Node], parts: Sequence[NoisyMoments], alone: Mapping[str, Weights], axes: Axes, basis: Basis
+    nodes: Sequence[Node], parts: Sequence[NoisyMoments], axes: Axes, basis: Basis
 ) -> tuple[tuple[str, tuple[Estimate, ...], Pooled], ...]:
-    """b1 of each node, component by component, with standard errors of noise and of sampling."""
+    """b1 of each node, component by component, with standard errors of noise and of sampling.
+
+    Estimates are not shrunk: shrinking pulls all nodes to one target and would hide how they differ.
+    """
     size = axes.components.shape[0]
     half = parts[0].scaling.age_half
     residual = float(basis.residual_sd[size - 1]) / half
+    raw = [p.values["ut"] / p.n - p.values["u"] / p.n * (float(p.values["t"]) / p.n) for p in parts]
     found = []
     for j in range(size):
+        scale = half / axes.score_sd[j]
         estimates = []
-        for node, part in zip(nodes, parts, strict=True):
-            se = np.hypot(part.sd["ut"] / part.n, residual / np.sqrt(part.n)) * half / axes.score_sd[j]
-            estimates.append(Estimate(node.name, float(alone[node.name].b1[j]), float(se), released_n(node)))
+        for node, part, cov in zip(nodes, parts, raw, strict=True):
+            age = float(part.values["t"]) / part.n
+            noise = np.hypot(part.sd["ut"], part.sd["u"] * age) / part.n
+            se = np.hypot(noise, residual / np.sqrt(part.n)) * scale
+            estimates.append(Estimate(node.name, float(cov[j] * scale), float(se), released_n(node)))
         found.append((f"b1, component {j + 1}", tuple(estimates), inverse_variance(estimates)))
     return tuple(found)
 

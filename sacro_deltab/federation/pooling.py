@@ -21,7 +21,7 @@ from ..errors import InputError, RefusedError
 from ..model.weights import Weights
 from ..privacy.basis import Basis
 from ..privacy.bounds import PublicBounds
-from ..privacy.fit import Axes, fit_moments
+from ..privacy.fit import Axes, PublicFit, fit_moments
 from ..privacy.moments import NoisyMoments
 from ..privacy.node import DEFAULT_COMPONENTS, fit_node
 from .bundle import Node
@@ -149,7 +149,7 @@ def axes_for(nodes: Sequence[Node], moments: NoisyMoments, public: Public) -> tu
         centre, half = _conf_axes(names, basis, public.bounds)
         axes = Axes(
             basis.feature_names, basis.centre, basis.scale, basis.components[:size], basis.score_sd[:size], names,
-            centre, half,
+            centre, half, PublicFit.of_basis(basis, size, moments.scaling),
         )  # fmt: skip
         return axes, basis
     bounds = public.bounds

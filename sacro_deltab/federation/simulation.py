@@ -18,7 +18,7 @@ from ..errors import InputError, SacroDeltabError
 from ..model.moments import Moments
 from ..model.weights import Weights
 from ..privacy.basis import Basis
-from ..privacy.fit import Axes, fit_moments
+from ..privacy.fit import Axes, PublicFit, fit_moments
 from ..privacy.moments import NoisyMoments, pool
 from ..privacy.training import train_private
 
@@ -253,9 +253,10 @@ def private_sum(world: World, epsilon: float) -> Weights:
         trained = _private(world, node, epsilon, "moments")
         assert trained.noisy_moments is not None
         parts.append(trained.noisy_moments)
-    basis = world.basis
-    axes = Axes(basis.feature_names, basis.centre, basis.scale, basis.components, basis.score_sd)
-    return fit_moments(pool(parts), axes)
+    basis, total = world.basis, pool(parts)
+    public = PublicFit.of_basis(basis, basis.n_components, total.scaling)
+    axes = Axes(basis.feature_names, basis.centre, basis.scale, basis.components, basis.score_sd, public=public)
+    return fit_moments(total, axes)
 
 
 def _private(world: World, people: People, epsilon: float, how: str) -> Any:

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..model.weights import Weights
+from .basis import Basis
 from .blocks import Array
 from .bounds import PublicBounds
-from .moments import NoisyMoments
+from .moments import NoisyMoments, Scaling
 
 _VAR_FLOOR = 0.02  # of t in [−1, 1]: a cohort of ages within ±14 % of the public range
 _SQUARE_FLOOR = 0.004  # of the part of t² that t does not explain; 4/45 for uniform ages
 _LEAST_SHRINK = 0.15
 _EIGEN_FLOOR = 0.05  # of the Gram of scores that are white in public people
+_LEFT_FLOOR = 0.02  # of what age leaves of that Gram: public people whose age is known to 98 % at most
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,39 @@ class AgeMoments:
 
 
 @dataclass(frozen=True)
+class PublicFit:
+    """Scores on age in the public people of a basis, in t units: slope per white score, mean and variance of t.
+
+    What age leaves of their scores (`left`, J × J) is taken to be the same in a cohort; how scores and ages vary
+    together is the cohort's own. That is milder than taking their whole Gram: a cohort of other ages has another.
+    """
+
+    slope: Array
+    mean: float
+    var: float
+
+    @classmethod
+    def of_basis(cls, basis: Basis, size: int, scaling: Scaling) -> PublicFit:
+        """From the first `size` components; scores are white in public people, so b1 is their covariance with age."""
+        half = scaling.age_half
+        return cls(
+            basis.age_b1[:size] / basis.age_sd**2 * half,
+            (basis.age_mean - scaling.age_mid) / half,
+            (basis.age_sd / half) ** 2,
+        )
+
+    @property
+    def left(self) -> Array:
+        """Gram of white scores without what age explains."""
+        return psd(np.eye(self.slope.size) - self.var * np.outer(self.slope, self.slope), _LEFT_FLOOR)
+
+
+@dataclass(frozen=True)
 class Axes:
-    """Where scores come from: z = (x − centre)/scale, score = components·z, white score = score/score_sd."""
+    """Where scores come from: z = (x − centre)/scale, score = components·z, white score = score/score_sd.
+
+    public: what is known of age and scores in the public people; with it a fit shrinks to them, else to zero.
+    """
 
     feature_names: tuple[str, ...]
     centre: Array
@@ -39,6 +72,7 @@ class Axes:
     conf_names: tuple[str, ...] = ()
     conf_centre: Array | None = None
     conf_scale: Array | None = None
+    public: PublicFit | None = None
 
 
 def age_moments(n: float, t: float, q: float, tq: float, qq: float) -> AgeMoments:
@@ -61,16 +95,16 @@ def james_stein(vector: Array, noise_variance: float, *, spare: int = 0, least: 
     return np.asarray(vector * max(least, 1 - max(vector.size - spare, 1) * noise_variance / square))
 
 
-def shrunk_gram(gram: Array, noise_variance: float) -> Array:
-    """Noisy Gram of white scores, shrunk towards the public one (the identity) as far as the noise explains it.
+def shrunk_gram(gram: Array, noise_variance: float, target: Array) -> Array:
+    """Noisy Gram of white scores, shrunk towards a public one as far as the noise explains the gap between them.
 
-    The weight is 1 − E‖noise‖²/‖Gram − I‖², at least 0; then the eigenvalues are floored (positive semidefinite).
+    The weight is 1 − E‖noise‖²/‖Gram − target‖², at least 0; then the eigenvalues are floored (positive semidefinite).
     """
     size = gram.shape[0]
-    gap = gram - np.eye(size)
+    gap = gram - target
     noise = noise_variance * (size + size * (size - 1) / 2)  # off-diagonal entries carry half the variance, twice
     weight = max(0.0, 1 - noise / max(float((gap * gap).sum()), 1e-300))
-    return psd(np.eye(size) + weight * gap, _EIGEN_FLOOR)
+    return psd(target + weight * gap, _EIGEN_FLOOR)
 
 
 def psd(matrix: Array, floor: float = 0.0) -> Array:
@@ -82,32 +116,57 @@ def psd(matrix: Array, floor: float = 0.0) -> Array:
 def fit_moments(moments: NoisyMoments, axes: Axes, *, white: bool = True) -> Weights:
     """All five models from one release.
 
-    white: the scores are white in public people, so that the identity stands in for a Gram that was not released and
-    is what a released one shrinks to.
+    white: the scores are white in public people, so that a public Gram stands in for one that was not released and is
+    what a released one shrinks to: the identity, or with `axes.public` what age leaves of it plus the cohort's own.
     """
     v, n, sd = moments.values, moments.n, moments.sd
     age = age_moments(n, float(v["t"]), float(v["q"]), float(v["tq"]), float(v["qq"]))
     u_mean, q_mean = v["u"] / n, float(np.clip(float(v["q"]) / n, -1, 1))
     cov_t = v["ut"] / n - u_mean * age.mean
     cov_sq = (v["uq"] / n - u_mean * q_mean) / 2
-    gram = np.eye(u_mean.size)
-    if "uu" in v:
-        raw = v["uu"] / n - np.outer(u_mean, u_mean)
-        gram = shrunk_gram(raw, (sd["uu"] / n) ** 2) if white else psd(raw, _EIGEN_FLOOR)
+    noise_t = (sd["ut"] / n) ** 2 + (sd["u"] / n * age.mean) ** 2
+    if white:
+        gram = _gram(moments, axes.public, u_mean, _shrunk(cov_t, noise_t, age, axes.public), age)
+    else:
+        gram = psd(v["uu"] / n - np.outer(u_mean, u_mean), _EIGEN_FLOOR)
     beta, conf_mean = None, None
     if moments.scaling.confounds:
         beta, conf_mean, cov_t, cov_sq, gram = _deconfound(moments, u_mean, age, q_mean, cov_t, cov_sq, gram)
         u_mean = u_mean - conf_mean @ beta
     cov_q = cov_sq - (2 * age.mean + age.slope) * cov_t
-    noise_t = (sd["ut"] / n) ** 2 + (sd["u"] / n * age.mean) ** 2
     noise_q = ((sd["uq"] / n) ** 2 + (sd["u"] / n * q_mean) ** 2) / 4 + (2 * age.mean + age.slope) ** 2 * noise_t
-    # Shrinking cov(u, t) changes no direction: deltas keep theirs, predicted ages lose the stretch noise gives them.
-    # Never to nothing: where noise explains it all, the direction is the best guess there is.
-    shrunk = james_stein(cov_t, noise_t, least=_LEAST_SHRINK)
+    if axes.public is not None:
+        here = axes.public.slope * (age.mean - axes.public.mean)  # mean scores of public people of the cohort's age
+        u_mean = here + james_stein(u_mean - here, (sd["u"] / n) ** 2)
+    shrunk = _shrunk(cov_t, noise_t, age, axes.public)
     b: Array = np.asarray(np.linalg.solve(gram, shrunk), dtype=np.float64)
     gamma = shrunk / age.var
     curve = shrink_along(cov_q / age.square_var, b, noise_q / age.square_var**2)
     return finish(moments, axes, age, b, gamma, curve, u_mean, beta)
+
+
+def _shrunk(cov_t: Array, noise: float, age: AgeMoments, public: PublicFit | None) -> Array:
+    """cov(u, t) with the stretch that noise gives it taken back: towards the public people's, else towards zero.
+
+    Shrinking to zero changes no direction: deltas keep theirs, predicted ages lose the stretch. Never to nothing:
+    where noise explains it all, the direction is the best guess there is. With public people their slopes are.
+    """
+    if public is None:
+        return james_stein(cov_t, noise, least=_LEAST_SHRINK)
+    target = public.slope * age.var
+    return np.asarray(target + james_stein(cov_t - target, noise))
+
+
+def _gram(moments: NoisyMoments, public: PublicFit | None, u_mean: Array, cov_t: Array, age: AgeMoments) -> Array:
+    """Gram of white scores: public, shrunk to where it was released."""
+    target = np.eye(u_mean.size)
+    if public is not None:
+        target = public.left + np.outer(cov_t, cov_t) / age.var
+    if "uu" not in moments.values:
+        return target
+    n = moments.n
+    raw = moments.values["uu"] / n - np.outer(u_mean, u_mean)
+    return shrunk_gram(raw, (moments.sd["uu"] / n) ** 2, target)
 
 
 def shrink_along(vector: Array, direction: Array, noise_variance: float) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,6 +42,21 @@ def test_correlation_at_epsilon_one() -> None:
     assert found["summed_moments"].correlation >= 0.78
     assert found["fedavg_shared"].correlation >= 0.84  # trained by the gradient path
     assert found["naive_fedavg"].correlation < 0.7
+    assert found["summed_moments"].correlation > found["fedavg_shared"].correlation - 0.05
+    assert found["summed_moments"].mae < found["fedavg_shared"].mae + 0.15
+
+
+@pytest.mark.parametrize("stretch", [0.6, 1.5])
+def test_summed_moments_keep_the_scale_of_ages(stretch: float) -> None:
+    """Nodes whose features vary otherwise than the public people's: their Gram is not the identity."""
+    world = sim.simulated_world([500, 1500], n_features=40, n_components=5, seed=1)
+    nodes = tuple(sim.People(n.X * stretch, n.age) for n in world.nodes)
+    held_out = sim.People(world.held_out.X * stretch, world.held_out.age, world.held_out.true_delta)
+    other = replace(world, nodes=nodes, held_out=held_out)
+    weights = sim.private_sum(other, 1.0)
+    predicted = weights.predict_age(held_out.X)
+    assert float(np.abs(predicted - held_out.age).mean()) < 2.8  # with an identity in its place: above 5
+    assert 0.6 < np.polyfit(predicted, held_out.age, 1)[0] < 1.4
 
 
 def test_every_way_without_noise(world: sim.World) -> None:
