@@ -191,7 +191,7 @@ def standard_scores(layout: Layout, people: int = 300) -> np.ndarray:
     return np.concatenate(scores)
 
 
-def noise_is_as_claimed(scores: np.ndarray, alpha: float = 1e-4) -> bool:
+def noise_is_as_claimed(scores: np.ndarray, alpha: float = 1e-9) -> bool:
     square = float((scores**2).sum())
     return bool(chi2.ppf(alpha / 2, scores.size) <= square <= chi2.isf(alpha / 2, scores.size))
 

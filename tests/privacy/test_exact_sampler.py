@@ -18,7 +18,7 @@ mpmath = pytest.importorskip("mpmath")
 
 
 def fits(draws: np.ndarray, sigma: float) -> bool:
-    """χ² of draws against the probabilities of the discrete Gaussian, at 1e-5."""
+    """χ² of draws against the probabilities of the discrete Gaussian, at 1e-9."""
     span = np.arange(-int(12 * sigma) - 2, int(12 * sigma) + 3)
     weight = np.exp(-(span**2) / (2 * sigma**2))
     expected = weight / weight.sum() * draws.size
@@ -28,7 +28,7 @@ def fits(draws: np.ndarray, sigma: float) -> bool:
     expected = np.append(expected[often], expected[~often].sum())
     usable = expected > 0.5
     square = float(((seen - expected)[usable] ** 2 / expected[usable]).sum())
-    return square < chi2.isf(1e-5, int(usable.sum()) - 1)
+    return square < chi2.isf(1e-9, int(usable.sum()) - 1)
 
 
 @pytest.mark.parametrize("sigma", [1.0, 1.37, 4.0, 11.5])

@@ -92,7 +92,7 @@ def batched(honest: Sampler) -> Sampler:
 # --- white box -------------------------------------------------------------------------------------------------------
 
 
-def white_box(basis: Basis, use: Callable[[Sampler | None], None], noise: Sampler | None, alpha: float = 1e-4) -> bool:
+def white_box(basis: Basis, use: Callable[[Sampler | None], None], noise: Sampler | None, alpha: float = 1e-8) -> bool:
     """Whether the noise of three releases is as large as was public beforehand."""
     people = smith_cohort(PEOPLE, FEATURES, seed=1)
     job, price = job_of(basis, people.X, people.age)
@@ -181,7 +181,7 @@ class Canaries:
         """What 200 releases a side prove of μ."""
         return self.proved(self.scores(noise))
 
-    def proved(self, scores: np.ndarray, level: float = 0.999) -> float:
+    def proved(self, scores: np.ndarray, level: float = 0.9999) -> float:
         """μ per person that the releases prove at this level (Clopper-Pearson on both error rates)."""
         cut, runs = self.strength / 2, scores.shape[1]
         wrong = [int((scores[0] > cut).sum()), int((scores[1] <= cut).sum())]
