@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import PrivacyError
 from ..model.weights import Weights
 from . import sampler
-from .blocks import GRID_BITS, Array, clip_rows, norm_bound, quantise, row_sums
+from .blocks import GRID_BITS, Array, Ints, clip_rows, norm_bound, quantise, row_sums
 from .fit import AgeMoments, age_moments, finish_weights, james_stein, psd
 from .mechanisms import integer_sigma
 
@@ -44,9 +44,12 @@ class Purse:
         self.left -= share
         ints = quantise(clip_rows(rows, radius))
         sigma = integer_sigma(self.reach * norm_bound(rows.shape[1]), self.mu * math.sqrt(share))
-        noise = sampler.discrete_gaussian(sigma, rows.shape[1])
         self.sd[name] = sigma * _UNIT * radius
-        return np.asarray((ints.sum(axis=0) + noise).astype(np.float64) * _UNIT * radius)
+        return np.asarray(self._noisy(ints.sum(axis=0), sigma).astype(np.float64) * _UNIT * radius)
+
+    def _noisy(self, total: Ints, sigma: float) -> Ints:
+        """The sum with exact integer noise."""
+        return np.asarray(total + sampler.discrete_gaussian(sigma, total.size))
 
 
 @dataclass(frozen=True)
@@ -122,15 +125,21 @@ def plan_schedule(
 
 
 def descend(
-    job: Job, schedule: Schedule, scores: Array, components: Array, score_sd: Array, start: Array | None = None
-) -> tuple[Weights, Purse]:
+    job: Job,
+    purse: Purse,
+    schedule: Schedule,
+    scores: Array,
+    components: Array,
+    score_sd: Array,
+    start: Array | None = None,
+) -> Weights:
     """Run the descent on white scores and derive all parameters; only products with residuals are clipped.
 
-    start: b1 to begin from, in t per white score (public); None: zero.
+    purse: a full one, which every noisy sum is taken from; start: b1 to begin from, in t per white score (public);
+    None: zero.
     """
     t, c = job.ages(), job.conf()
     conf = np.zeros((t.size, 0)) if c is None else c
-    purse = Purse(job.mu, job.reach)
     radii = schedule.scalar_radii(conf.shape[1])
 
     def scalar(name: str, rows: Array) -> Array:
@@ -161,7 +170,7 @@ def descend(
     d, dt, dq = (float(scalar(name, gap * v)[0]) for name, v in (("d", np.ones(t.size)), ("dt", t), ("dq", q)))
     shift = d / n
     linear, square = _residual_slopes(age, n, shift, dt, dq, sums["q"], purse.sd)
-    weights = finish_weights(
+    return finish_weights(
         job.axes(components, score_sd),
         job.bounds,
         age,
@@ -172,7 +181,6 @@ def descend(
         by_conf=by_conf,
         conf_mean=conf_mean,
     )
-    return weights, purse
 
 
 def _centre(purse: Purse, schedule: Schedule, job: Job, scores: Array, n: float, age: AgeMoments) -> Array:

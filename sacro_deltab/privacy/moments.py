@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, PrivacyError
-from .blocks import Array, Layout, add_noise, clip_rows
+from .blocks import Array, Ints, Layout, add_noise, clip_rows
 
 SCHEMA_ID = "sacro_deltab/noisy-moments/1"
 
@@ -138,6 +138,12 @@ def release(
 ) -> NoisyMoments:
     """Draw the one release. chunks: scores or features of consecutive people (clipped here to R); t: ages in [−1, 1];
     c: confounds in [−1, 1]."""
+    noisy, sd = add_noise(layout, exact_sums(layout, scaling, chunks, t, c), mu, reach)
+    return natural(layout, scaling, noisy, sd, int(t.size) if exact_n else None)
+
+
+def exact_sums(layout: Layout, scaling: Scaling, chunks: Iterable[Array], t: Array, c: Array | None) -> dict[str, Ints]:
+    """Integer sums of clipped contributions, before any noise."""
     conf = None if c is None else clip_rows(c, scaling.conf_radius)
     sums = layout.sums(np.zeros((0, layout.width)), t[:0], None if conf is None else conf[:0])
     start = 0
@@ -146,14 +152,20 @@ def release(
         part = layout.sums(clip_rows(u, scaling.radius), t[rows], None if conf is None else conf[rows])
         sums = {name: sums[name] + part[name] for name in layout.names}
         start += u.shape[0]
-    noisy, sd = add_noise(layout, sums, mu, reach)
+    return sums
+
+
+def natural(
+    layout: Layout, scaling: Scaling, noisy: Mapping[str, Array], sd: Mapping[str, float], n_public: int | None
+) -> NoisyMoments:
+    """Noisy sums in natural units."""
     factor = {name: scaling.factor(name) for name in layout.names}
     return NoisyMoments(
         layout=layout,
         scaling=scaling,
         values={name: np.asarray(noisy[name] * factor[name]) for name in layout.names},
         sd={name: sd[name] * factor[name] for name in layout.names},
-        n_public=int(t.size) if exact_n else None,
+        n_public=n_public,
     )
 
 

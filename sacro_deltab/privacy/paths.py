@@ -11,11 +11,12 @@ import numpy as np
 
 from ..errors import PrivacyError
 from ..model.weights import Weights
-from .blocks import Layout
+from .blocks import Array, Layout
 from .fit import fit_moments
 from .moments import NoisyMoments, Scaling, noise_table, release
 
 if TYPE_CHECKING:
+    from .gradient import Schedule
     from .training import Job, Method
 
 
@@ -86,28 +87,17 @@ def _choose(job: Job, method: Method, n_public: int | None) -> Path:
 
 def shared_gradient(job: Job) -> Path:
     """DP gradient descent on a shared basis; one Gaussian account."""
-    from .gradient import descend, plan_schedule
+    from .gradient import Purse, descend
 
-    size, basis = components_of(job), job.basis
-    assert basis is not None
-    half = job.bounds.age_half
+    size, schedule, start = gradient_plan(job)
     count = 0 if job.confounds is None else job.confounds.shape[1]
-    residual = min(float(basis.residual_sd[size - 1]) / half, 1.0)
-    spread = min(basis.age_sd / half, 1.0)
-    start = _start(job, size)
-    schedule = plan_schedule(
-        size,
-        score_radius=float(basis.radius[size - 1]),
-        age_sd=spread if start is None else min(spread, 2 * residual),
-        residual_sd=residual,
-        conf=count,
-        count=not job.exact_n,
-        **{k: v for k, v in job.options.items() if k in ("rounds", "clip", "decay", "first", "last")},
-    )
 
     def run(job: Job) -> tuple[Weights, None]:
-        scores = job.scores(basis, size)
-        return descend(job, schedule, scores, basis.components[:size], basis.score_sd[:size], start)[0], None
+        assert job.basis is not None
+        purse = Purse(job.mu, job.reach)
+        scores = job.scores(job.basis, size)
+        axes = job.basis.components[:size], job.basis.score_sd[:size]
+        return descend(job, purse, schedule, scores, *axes, start), None
 
     public = {
         "method": "gradient",
@@ -119,7 +109,29 @@ def shared_gradient(job: Job) -> Path:
     return Path("gradient", "gaussian", public, (), run)
 
 
-def _start(job: Job, size: int) -> np.ndarray[Any, np.dtype[np.float64]] | None:
+def gradient_plan(job: Job) -> tuple[int, Schedule, Array | None]:
+    """(J, schedule, b1 to begin from) of a descent: public."""
+    from .gradient import plan_schedule
+
+    size, basis = components_of(job), job.basis
+    assert basis is not None
+    half = job.bounds.age_half
+    residual = min(float(basis.residual_sd[size - 1]) / half, 1.0)
+    spread = min(basis.age_sd / half, 1.0)
+    start = _start(job, size)
+    schedule = plan_schedule(
+        size,
+        score_radius=float(basis.radius[size - 1]),
+        age_sd=spread if start is None else min(spread, 2 * residual),
+        residual_sd=residual,
+        conf=0 if job.confounds is None else job.confounds.shape[1],
+        count=not job.exact_n,
+        **{k: v for k, v in job.options.items() if k in ("rounds", "clip", "decay", "first", "last")},
+    )
+    return size, schedule, start
+
+
+def _start(job: Job, size: int) -> Array | None:
     """Where the descent begins: zero, or the public people's own b1 (`options={"start": "public"}`)."""
     word = job.options.get("start", "zero")
     if word not in ("zero", "public"):
@@ -179,35 +191,41 @@ def scaling_of(job: Job, radius: float) -> Scaling:
 
 def shared_moments(job: Job, n_public: int | None) -> Path:
     """One release of the moments of (1, c, scores, t, q) on a shared basis."""
-    size = components_of(job)
-    basis = job.basis
-    assert basis is not None
-    scaling = scaling_of(job, float(basis.radius[size - 1]))
-    gram = bool(job.options.get("gram", n_public is not None and n_public >= gram_from(size)))
-    layout = Layout(
-        width=size,
-        confounds=scaling.confounds,
-        gram=gram,
-        count=not job.exact_n,
-        tau=float(job.options.get("tau", 1.0)),
-    )
+    layout, scaling = moments_plan(job, n_public)
+    size = layout.width
 
     def run(job: Job) -> tuple[Weights, NoisyMoments]:
-        scores = job.scores(basis, size)
+        assert job.basis is not None
+        scores = job.scores(job.basis, size)
         moments = release(
             layout, scaling, [scores], job.ages(), job.conf(), mu=job.mu, reach=job.reach, exact_n=job.exact_n
         )
-        axes = job.axes(basis.components[:size], basis.score_sd[:size])
+        axes = job.axes(job.basis.components[:size], job.basis.score_sd[:size])
         return fit_moments(moments, axes), moments
 
     public = {
         "method": "moments",
         "n_components": size,
-        "gram": gram,
+        "gram": layout.gram,
         "radius": scaling.radius,
         "noise_sd": noise_table(layout, scaling, job.mu, job.reach),
     }
     return Path("moments", "gaussian", public, (), run)
+
+
+def moments_plan(job: Job, n_public: int | None) -> tuple[Layout, Scaling]:
+    """Blocks and scaling of one release on a shared basis: public."""
+    size = components_of(job)
+    assert job.basis is not None
+    scaling = scaling_of(job, float(job.basis.radius[size - 1]))
+    layout = Layout(
+        width=size,
+        confounds=scaling.confounds,
+        gram=bool(job.options.get("gram", n_public is not None and n_public >= gram_from(size))),
+        count=not job.exact_n,
+        tau=float(job.options.get("tau", 1.0)),
+    )
+    return layout, scaling
 
 
 def gram_from(size: int) -> int:

@@ -6,29 +6,32 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, PrivacyError
 from ..model.base import one_blas_thread
+from ..model.weights import Weights
 from ..simulate import smith_cohort
 from . import plan_simulation as sim
-from .attacks import private_trainer
 from .basis import Basis
 from .bounds import PublicBounds
 from .mechanisms import mu_of
 from .node import least_n
-from .spend import Adjacency
+from .plan_paths import priced, settings_at, trained
 
 SCHEMA_ID = "sacro_deltab/plan/1"
 GRID = (100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600)
 NOISE_BELOW, WEAK_BELOW = 0.5, 0.9  # share of the correlation without noise
-_DRAWS, _SEARCH_DRAWS = 6, 3
+_DRAWS, _SEARCH_DRAWS = 24, 8
 _SMALLEST = 20
+_SEED = 20
+_MOST_NODE = 20_000  # people of a node basis that are simulated
+_NODE_GRID = (0.25, 0.4, 0.6, 1.0, 2.0)  # of the measured N for 90 %
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         """For `plan --json`."""
         paths = [
-            {**{k: v for k, v in asdict(p).items() if k != "path"}, "path": p.path, "verdict": p.word}
+            {**asdict(p), "noise_sd": dict(p.noise_sd), "warnings": list(p.warnings), "verdict": p.word}
             for p in self.paths
         ]
         return {
@@ -158,121 +161,109 @@ def plan_training(
         "adjacency": adjacency, "basis": None if basis is None else basis.digest,
         "shared_basis": shared_basis or basis is not None,
     }  # fmt: skip
-    key = hashlib.sha256(json.dumps([SCHEMA_ID, 1, request], sort_keys=True).encode()).hexdigest()[:32]
-    stored = _load(key) if use_cache else None
-    if stored is None:
-        stored = _simulate(request, basis)
-        if use_cache:
-            _store(key, stored)
+    key = hashlib.sha256(json.dumps([SCHEMA_ID, 2, request], sort_keys=True).encode()).hexdigest()[:32]
+    kept = _kept(key, request) if use_cache else None
+    if kept is not None:
+        return kept
+    stored = _simulate(request, basis)
+    if use_cache:
+        _store(key, stored)
     return _build(request, stored)
 
 
 # --- simulation ------------------------------------------------------------------------------------------------------
 
 
+Test = tuple[sim.Array, sim.Array, sim.Array]
+
+
 def _simulate(request: Mapping[str, Any], basis: Basis | None) -> dict[str, Any]:
-    """Everything that takes time, as plain JSON."""
-    size = int(request["n_components"])
+    """Everything that takes time, as plain JSON; the same on every machine."""
+    size, n = int(request["n_components"]), int(request["n"])
     with one_blas_thread():
         people = sim.from_basis(basis, size) if basis is not None else sim.from_smith(request["n_features"], size)
-        rng = np.random.default_rng(20)
-        test = people.people(sim.TEST, rng)
+        test = people.people(sim.TEST, np.random.default_rng(_SEED))
         methods = ("gradient", "moments") if request["shared_basis"] else ()
-        n = int(request["n"])
-        plain = sim.Figures.of([_plain(people, n, test, rng) for _ in range(_DRAWS)])
+        at = _studies(people, n, _DRAWS, test, methods, request)
+        plain = at["plain"]
         out: dict[str, Any] = {"people": people.words, "plain": asdict(plain), "paths": {}}
+        curves: dict[str, list[tuple[int, float]]] = {method: [] for method in methods}
+        for m in GRID if methods else ():
+            there = _studies(people, m, _SEARCH_DRAWS, test, methods, request)
+            for method in methods:
+                curves[method].append((m, there[method].correlation / max(there["plain"].correlation, 1e-9)))
         for method in methods:
-            at = sim.Figures.of([_private(people, n, test, rng, method, request) for _ in range(_DRAWS)])
-            curve = [(m, _share(people, m, test, rng, method, request)) for m in GRID]
-            out["paths"][method] = {**asdict(at), "curve": curve, **_public(people, n, method, request)}
-        out["paths"]["node"] = _node(request)
+            out["paths"][method] = {
+                **asdict(at[method]),
+                "curve": curves[method],
+                **_public(people, n, method, request),
+            }
+        out["paths"]["node"] = _node(request, plain.correlation)
         out["trivial"] = float(np.abs(test[1] - test[1].mean()).mean())
     return out
 
 
-Test = tuple[sim.Array, sim.Array, sim.Array]
+def _studies(
+    people: sim.Population, n: int, draws: int, test: Test, methods: Iterable[str], request: Mapping[str, Any]
+) -> dict[str, sim.Figures]:
+    """The model without noise and each path on the same simulated studies."""
+    rows: dict[str, list[tuple[float, float]]] = {"plain": [], **{method: [] for method in methods}}
+    for k in range(draws):
+        X, age, _ = people.people(n, np.random.default_rng([_SEED, n, k]))
+        rows["plain"].append(sim.without_noise(X, age, test))
+        for method in methods:
+            job = priced(X, age, people.basis.feature_names, people.basis, None, method, request)[0]
+            weights = trained(job, method, np.random.default_rng([_SEED, n, k, len(method)]))
+            rows[method].append(_scored(weights, test))
+    return {name: sim.Figures.of(values) for name, values in rows.items()}
 
 
-def _plain(people: sim.Population, n: int, test: Test, rng: np.random.Generator) -> tuple[float, float]:
-    X, age, _ = people.people(n, rng)
-    return sim.without_noise(X, age, test)
-
-
-def _settings(request: Mapping[str, Any], n: int) -> dict[str, Any]:
-    """δ follows N in the search for N, as it would in training."""
-    given = float(request["delta_dp"])
-    most = 1e-6 if request["adjacency"] == "add_remove" else min(1.0, 1 / n**2)
-    return {
-        "epsilon": float(request["epsilon"]), "delta_dp": min(given, most),
-        "adjacency": cast(Adjacency, request["adjacency"]),
-    }  # fmt: skip
-
-
-def _private(
-    people: sim.Population, n: int, test: Test, rng: np.random.Generator, method: str, request: Mapping[str, Any]
-) -> tuple[float, float]:
-    X, age, _ = people.people(n, rng)
-    train = private_trainer(
-        feature_names=people.basis.feature_names, basis=people.basis, method=method, **_settings(request, n)
-    )
-    weights = train(X, age, None)
-    return sim.scored(weights.delta(test[0], test[1], model="unbiased"), weights.predict_age(test[0]), test[1], test[2])
-
-
-def _share(
-    people: sim.Population, n: int, test: Test, rng: np.random.Generator, method: str, request: Mapping[str, Any]
-) -> float:
-    """Expected share of the correlation without noise at another N."""
-    private = [_private(people, n, test, rng, method, request)[0] for _ in range(_SEARCH_DRAWS)]
-    plain = [_plain(people, n, test, rng)[0] for _ in range(_SEARCH_DRAWS)]
-    return float(np.mean(private) / max(float(np.mean(plain)), 1e-9))
+def _scored(weights: Weights, test: Test) -> tuple[float, float]:
+    X, age, truth = test
+    return sim.scored(weights.delta(X, age, model="unbiased"), weights.predict_age(X), age, truth)
 
 
 def _public(people: sim.Population, n: int, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
     """σ per block and warnings: the trainer's own, from a priced but unspent training."""
     X, age, _ = people.people(n, np.random.default_rng(0))
-    price = _priced(X, age, people.basis.feature_names, people.basis, None, method, request, n)
+    price = priced(X, age, people.basis.feature_names, people.basis, None, method, request)[1]
     return {"noise_sd": dict(price.public["noise_sd"]), "warnings": list(price.warnings)}
 
 
-def _priced(
-    X: sim.Array, age: sim.Array, names: tuple[str, ...], basis: Basis | None, bounds: PublicBounds | None,
-    method: str, request: Mapping[str, Any], n: int,
-) -> Any:  # fmt: skip
-    from .training import prepare
-
-    settings = _settings(request, n)
-    return prepare(
-        X, age, confounds=None, feature_names=names, confound_names=None, bounds=bounds, basis=basis,
-        unit="person", n_components=None if basis is None else int(request["n_components"]), method=method,  # type: ignore[arg-type]
-        registered=None, ruleset_bounds=None, outputs=(), options={}, **settings,
-    )[1]  # fmt: skip
-
-
-def _node(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The node basis needs all F features; simulated at N alone, its N for 90 % is the measured rule."""
-    features, n = min(int(request["n_features"]), sim.MOST_FEATURES), int(request["n"])
+def _node(request: Mapping[str, Any], plain: float) -> dict[str, Any]:
+    """The node basis needs all F features. Its N for 90 % is the measured rule, around which its curve is drawn."""
+    features, n = int(request["n_features"]), int(request["n"])
+    shown = min(features, sim.MOST_FEATURES)
     reach = 2 if request["adjacency"] == "replace_one" else 1
-    settings = _settings(request, n)
-    mu = mu_of(settings["epsilon"], settings["delta_dp"])
-    bounds = PublicBounds(age=(45.0, 75.0), centre=(0.0,) * features, scale=(1.12,) * features)
-    names = tuple(f"feature_{i + 1}" for i in range(features))
-    rows = []
-    for seed in range(2):
-        people = smith_cohort(min(n, 50_000), features, seed=31 + seed)
-        test = smith_cohort(sim.TEST, features, seed=77)
-        train = private_trainer(feature_names=names, bounds=bounds, method="moments", **settings)
-        weights = train(people.X, people.age, None)
-        rows.append(
-            sim.scored(weights.delta(test.X, test.age, model="unbiased"), weights.predict_age(test.X), test.age,
-                       test.true_delta)
-        )  # fmt: skip
-    figures = sim.Figures.of(rows)
-    price = _priced(people.X, people.age, names, None, bounds, "moments", request, n)
-    limit = least_n(int(request["n_features"]), mu, reach)
+    bounds = PublicBounds(age=(45.0, 75.0), centre=(0.0,) * shown, scale=(1.12,) * shown)
+    names = tuple(f"feature_{i + 1}" for i in range(shown))
+    test = smith_cohort(sim.TEST, shown, seed=77)
+
+    def job_of(size: int, k: int) -> tuple[Any, Any]:
+        people = smith_cohort(min(size, _MOST_NODE), shown, seed=31 + k)
+        return priced(people.X, people.age, names, None, bounds, "moments", request)
+
+    def figures(size: int, draws: int) -> sim.Figures:
+        rows = []
+        for k in range(draws):
+            weights = trained(job_of(size, k)[0], "moments", np.random.default_rng([_SEED, size, k]))
+            rows.append(_scored(weights, (test.X, test.age, test.true_delta)))
+        return sim.Figures.of(rows)
+
+    def rule(size: int, count: int) -> int:
+        settings = settings_at(request, size)
+        return least_n(count, mu_of(settings["epsilon"], settings["delta_dp"]), reach)
+
+    limit = rule(n, features)
+    curve = []
+    for part in _NODE_GRID:  # fewer features than F are simulated: N in proportion to the rule
+        size = max(_SMALLEST, round(part * rule(n, shown)))
+        if size <= _MOST_NODE:
+            curve.append((max(_SMALLEST, round(part * limit)), figures(size, 2).correlation / max(plain, 1e-9)))
+    price = job_of(n, 0)[1]
     return {
-        **asdict(figures), "curve": [], "n_90": limit, "noise_sd": dict(price.public["noise_sd"]),
-        "warnings": list(price.warnings),
+        **asdict(figures(n, 8 if n <= 2_000 else 2)), "curve": curve, "n_90": limit,
+        "noise_sd": dict(price.public["noise_sd"]), "warnings": list(price.warnings),
     }  # fmt: skip
 
 
@@ -304,8 +295,8 @@ def _build(request: Mapping[str, Any], stored: Mapping[str, Any]) -> Plan:
     paths = []
     for name, data in stored["paths"].items():
         curve = [(int(n), float(s)) for n, s in data["curve"]]
-        share = data["correlation"] / max(plain["correlation"], 1e-9)
-        n_50, n_90 = (n_for(curve, 0.5), n_for(curve, 0.9)) if curve else (None, data.get("n_90"))
+        share = round(data["correlation"] / max(plain["correlation"], 1e-9), 4)
+        n_50, n_90 = n_for(curve, 0.5), data.get("n_90", n_for(curve, 0.9))
         paths.append(
             PathPlan(name, data["correlation"], data["standard_error"], data["error_years"], share, n_50, n_90,
                      data["noise_sd"], tuple(data["warnings"]))
@@ -336,11 +327,14 @@ def _folder() -> Path | None:
     return folder
 
 
-def _load(key: str) -> dict[str, Any] | None:
+def _kept(key: str, request: Mapping[str, Any]) -> Plan | None:
+    """The answer given before; None where there is none that can be read."""
     folder = _folder()
     try:
-        return None if folder is None else json.loads((folder / f"plan-{key}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        if folder is None:
+            return None
+        return _build(request, json.loads((folder / f"plan-{key}.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -118,8 +118,14 @@ class Figures:
     def of(cls, rows: list[tuple[float, float]]) -> Figures:
         """From (correlation, error) per study."""
         values = np.array(rows)
-        spread = float(values[:, 0].std(ddof=1) / np.sqrt(values.shape[0])) if values.shape[0] > 1 else float("nan")
-        return cls(float(values[:, 0].mean()), float(values[:, 1].mean()), spread)
+        spread = float(values[:, 0].std(ddof=1) / np.sqrt(values.shape[0])) if values.shape[0] > 1 else 0.0
+        means = values.mean(axis=0)
+        return cls(_shown(means[0]), _shown(means[1]), _shown(spread))
+
+
+def _shown(value: float) -> float:
+    """Four decimals: what is left out differs between linear algebra libraries."""
+    return round(float(value), 4)
 
 
 def scored(delta: Array, predicted: Array, age: Array, truth: Array) -> tuple[float, float]:

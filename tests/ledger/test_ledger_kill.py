@@ -98,6 +98,7 @@ def test_kill_at_random_points(new_url: Callable[[], str], key: Path, tmp_path: 
 
 
 @pytest.mark.soak
+@pytest.mark.os_randomness
 def test_a_thousand_kills(
     new_url: Callable[[], str], key: Path, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+import numpy as np
 import pytest
 import typer
 from hypothesis import given, settings
@@ -14,9 +16,10 @@ from typer.testing import CliRunner
 
 from sacro_deltab.cli import plan
 from sacro_deltab.errors import InputError, PrivacyError
-from sacro_deltab.privacy import Basis
+from sacro_deltab.privacy import Basis, sampler
 from sacro_deltab.privacy import plan as planning
 from sacro_deltab.privacy.plan import n_for, plan_training
+from sacro_deltab.resources import schema
 from sacro_deltab.simulate import smith_cohort
 
 app = typer.Typer()
@@ -25,18 +28,17 @@ plan.register(app)
 
 
 @pytest.fixture(scope="module")
-def usual(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def usual() -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.setattr(planning, "GRID", (100, 400, 1600))
-        yield plan_training(500, 40, 5, epsilon=1.0)
+        yield plan_training(500, 40, 5, epsilon=1.0, use_cache=False)
 
 
 def test_what_one_epsilon_buys(usual: Any) -> None:
     by = {p.path: p for p in usual.paths}
     assert usual.choice == "gradient"
     assert by["gradient"].share > 0.85
-    assert by["gradient"].correlation > by["node"].correlation + 0.2
+    assert by["gradient"].correlation > by["node"].correlation + 0.1
     assert by["gradient"].error_years < usual.without_noise["error_years_of_the_mean_age"]
     assert usual.without_noise["error_years"] <= by["gradient"].error_years + 0.1
     assert by["gradient"].n_90 is not None
@@ -47,6 +49,7 @@ def test_what_one_epsilon_buys(usual: Any) -> None:
     assert usual.advice.startswith("Useful")
     data = usual.to_json()
     json.dumps(data, allow_nan=False)
+    jsonschema.validate(data, schema("plan"))
     assert data["choice"]["path"] == "gradient"
     assert data["do_not"] is False
 
@@ -98,9 +101,50 @@ def test_asked_again_it_answers_at_once(tmp_path: Path, monkeypatch: pytest.Monk
     assert "age fit" in first.people
     monkeypatch.setattr(planning, "_simulate", lambda *a: pytest.fail("simulated again"))
     assert plan_training(300, epsilon=1.0, basis=basis).to_json() == first.to_json()
-    next(tmp_path.rglob("plan-*.json")).write_text("broken")
-    with pytest.raises(BaseException, match="simulated again"):
-        plan_training(300, epsilon=1.0, basis=basis)
+    for broken in ("broken", "[]", '{"plain": 1}', '{"plain": {}, "paths": []}'):
+        next(tmp_path.rglob("plan-*.json")).write_text(broken)
+        with pytest.raises(BaseException, match="simulated again"):
+            plan_training(300, epsilon=1.0, basis=basis)
+
+
+@pytest.mark.os_randomness
+def test_the_answer_is_the_same_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan draws nothing from the operating system: no certified noise, and no other."""
+    monkeypatch.setattr(planning, "GRID", (100, 400))
+    monkeypatch.setattr(planning, "_DRAWS", 4)
+    monkeypatch.setattr(sampler, "discrete_gaussian", lambda *a: pytest.fail("certified noise"))
+    answers = []
+    for seed in (1, 2):
+        np.random.seed(seed)  # noqa: NPY002 (a seed set by anybody must not matter)
+        answers.append(plan_training(150, 12, 3, epsilon=1.0, adjacency="add_remove", use_cache=False).to_json())
+    assert answers[0] == answers[1]
+
+
+def test_simulated_noise_is_as_large_as_the_trainers() -> None:
+    """White box: (simulated release − truth)/σ, and that the trainer itself knows no other source."""
+    from sacro_deltab.privacy import blocks, plan_paths
+
+    layout = blocks.Layout(25, gram=True, count=True)
+    people = smith_cohort(60, 30, seed=4)
+    basis = Basis.from_public(people.X, people.age, people.feature_names, n_components=25, made_on="simulated people")
+    other = smith_cohort(60, 30, seed=5)
+    request = {"epsilon": 1.0, "delta_dp": 1e-6, "adjacency": "add_remove", "n_components": 25}
+    job, price = plan_paths.priced(other.X, other.age, basis.feature_names, basis, None, "moments", request)
+    scaling = plan_paths.scaling_of(job, float(basis.radius[-1]))
+    scores = [job.scores(basis, 25)]
+    truth = plan_paths.exact_sums(layout, scaling, scores, job.ages(), None)
+    got = plan_paths._released(job, layout, scaling, scores, np.random.default_rng(3))
+    parts = []
+    for name in layout.names:
+        unit = layout.unit(name) * scaling.factor(name)
+        gap = (np.asarray(got.values[name]) - np.asarray(truth[name], dtype=float) * unit) / got.sd[name]
+        parts.append(np.ravel(blocks.svec(gap) if name in blocks.SYMMETRIC else gap))
+    square = np.concatenate(parts)
+    assert abs((square**2).sum() / square.size - 1) < 0.35
+    purse = plan_paths._SimulatedPurse(job.mu, job.reach, rng=np.random.default_rng(0))
+    draws = purse.sum("x", np.zeros((1, 4000)), 1.0, 0.5)
+    assert draws.std() == pytest.approx(purse.sd["x"], rel=0.05)
+    assert price.public["method"] == "moments"
 
 
 @given(st.lists(st.floats(0, 1.2), min_size=3, max_size=9), st.floats(0.3, 0.95))
