@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +18,11 @@ from .model import Place, RuleSet
 from .schema_check import VERBS, check, did_you_mean
 
 _SPECIAL = ("ruleset.yaml", "decisions.yaml", "sources.yaml")
+_ENTRIES = {  # the line that names an entry of a file, for problems of the text
+    "decisions.yaml": re.compile(r"^  (D-\d+):"),
+    "sources.yaml": re.compile(r"^      ([A-Z]{2}-[A-Z]+\d+):"),
+    "": re.compile(r"^\s*- +\{? *id: *[\"']?([A-Z]{2}-\d{2,})"),
+}
 
 
 @dataclass
@@ -110,7 +116,9 @@ def _parse(folder: str, raw: tuple[tuple[str, bytes], ...]) -> RuleSet:
             draft.problem(Place(str(draft.folder / name), 1, 1), "the file is missing")
     for name, marked in draft.files.items():
         _check_shape(name, marked, draft)
-    sound = all(name in draft.files and not draft.files[name].problems for name in _SPECIAL)
+    for stray in sorted(p.name for p in Path(folder).glob("*.yml")):
+        draft.problem(Place(str(Path(folder) / stray), 1, 1), "is not read: call it .yaml, or take it out")
+    sound = all(name in draft.files and (name, None) not in draft.unsound for name in _SPECIAL)
     ruleset = None
     if sound:
         words = build_vocabulary.build(draft.files, draft.problems)
@@ -120,14 +128,20 @@ def _parse(folder: str, raw: tuple[tuple[str, bytes], ...]) -> RuleSet:
     return replace(ruleset, sha256=digest(draft.raw), folder=folder)
 
 
-def _all_problems(draft: Draft) -> list[Problem]:
+def first_at_each_place(problems: Iterable[Problem]) -> list[Problem]:
     """Of several problems at one place the first: what follows from a value that cannot be read is no news."""
-    first: dict[tuple[str, int, int], Problem] = {}
-    for marked in draft.files.values():
-        for problem in marked.problems:
-            first.setdefault((problem.place.path, problem.place.line, problem.place.column), problem)
-    later = [p for p in draft.problems if (p.place.path, p.place.line, p.place.column) not in first]
-    return [*first.values(), *later]
+    first: dict[Place, Problem] = {}
+    for problem in problems:
+        first.setdefault(problem.place, problem)
+    return list(first.values())
+
+
+def _all_problems(draft: Draft) -> list[Problem]:
+    for name, marked in draft.files.items():
+        marked.name_entries(_ENTRIES.get(name, _ENTRIES[""]))
+    first = first_at_each_place(p for marked in draft.files.values() for p in marked.problems)
+    told = {p.place for p in first}
+    return [*first, *(p for p in draft.problems if p.place not in told)]
 
 
 def _check_shape(name: str, marked: MarkedFile, draft: Draft) -> None:
@@ -137,17 +151,21 @@ def _check_shape(name: str, marked: MarkedFile, draft: Draft) -> None:
         marked.problems.append(Problem(marked.place(), "must be a mapping"))
         draft.unsound.add((name, None))
     elif name in ("decisions.yaml", "sources.yaml"):
-        check(marked, name.removesuffix(".yaml"))
+        if not check(marked, name.removesuffix(".yaml")):
+            draft.unsound.add((name, None))
     else:
         _check_rule_file(name, marked, draft)
 
 
 def _check_rule_file(name: str, marked: MarkedFile, draft: Draft) -> None:
-    check(marked, "ruleset", skip="rules")
+    valid = check(marked, "ruleset", skip="rules")
     wanted = ("ruleset", "vocabulary", "parameters") if name == "ruleset.yaml" else ("section", "rules")
     for key in wanted:
         if key not in marked.data:
             marked.problems.append(Problem(marked.place(), f"misses {key!r}"))
+            valid = False
+    if name == "ruleset.yaml" and not valid:
+        draft.unsound.add((name, None))
     rules = marked.data.get("rules", [])
     if not isinstance(rules, list):
         marked.problems.append(Problem(marked.place("rules"), "'rules' must be a list"))

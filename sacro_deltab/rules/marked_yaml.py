@@ -7,7 +7,7 @@ duplicate keys; `no`, `1e-5`, `010`, `12:30` and bare dates are refused with the
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,18 @@ class MarkedFile:
     places: dict[tuple[Any, ...], Place] = field(default_factory=dict)
     key_places: dict[tuple[Any, ...], Place] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    text: str = field(default="", repr=False)
+
+    def name_entries(self, pattern: re.Pattern[str]) -> None:
+        """Give each problem without a name that of the entry it stands in: the last line up to it that `pattern` finds.
+
+        For problems of the text itself (a duplicate key, an alias), which are found before there are entries.
+        """
+        names = [(i, m[1]) for i, line in enumerate(self.text.splitlines(), 1) if (m := pattern.search(line))]
+        for index, problem in enumerate(self.problems):
+            above = [name for line, name in names if line <= problem.place.line]
+            if problem.rule is None and above:
+                self.problems[index] = replace(problem, rule=above[-1])
 
     def place(self, *path: Any) -> Place:
         """Place of the value at `path`, else of the nearest parent that has one."""
@@ -98,62 +110,102 @@ def read_marked(path: Path, name: str, *, raw: bytes | None = None) -> MarkedFil
         line = raw[: error.start].count(b"\n") + 1
         marked.problems.append(Problem(Place(name, line, 1), "is not UTF-8"))
         return marked
+    if text.startswith("\ufeff"):
+        marked.problems.append(Problem(start, "begins with a byte-order mark: save it as UTF-8 without one"))
+        text = text[1:]
+    marked.text = text
     try:
-        if _scan_events(text, marked):
-            _build(yaml.compose(text, Loader=_Loader), marked)
+        _build(_compose(text, marked), marked)
     except yaml.YAMLError as error:
-        marked.problems.append(_syntax_problem(error, name))
+        marked.problems.append(_syntax_problem(error, name, text))
     except (ValueError, RecursionError) as error:
         marked.problems.append(Problem(start, f"cannot be read as YAML: {type(error).__name__}"))
     return marked
 
 
-def _syntax_problem(error: yaml.YAMLError, name: str) -> Problem:
+def _syntax_problem(error: yaml.YAMLError, name: str, text: str) -> Problem:
     mark: Any = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     place = Place(name, mark.line + 1, mark.column + 1) if mark is not None else Place(name, 1, 1)
     what = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
+    lines = text.splitlines()
+    if mark is not None and mark.line < len(lines) and "\t" in lines[mark.line][: mark.column + 1]:
+        what = "a tab; indent with spaces"
     return Problem(place, f"is not YAML here: {what}")
 
 
-def _scan_events(text: str, marked: MarkedFile) -> bool:
-    """Refuse what the builder must never see (depth, size, aliases); events are iterative, so depth is harmless."""
-    depth = documents = 0
-    sound = True
+def _compose(text: str, marked: MarkedFile) -> yaml.Node | None:
+    """The tree of the first document, built from events, which are iterative: depth and aliases do no harm.
+
+    An alias is noted and stands as an empty text, so that one run still names every other mistake of the file; None
+    where the file is too deep, too large or holds a second document.
+    """
+    root: yaml.Node | None = None
+    open_nodes: list[Any] = []  # collections being read; a mapping's key waits in `keys` for its value
+    keys: list[yaml.Node | None] = []
     event: Any
     for nodes, event in enumerate(yaml.parse(text, Loader=_Loader)):
         place = Place(marked.path, event.start_mark.line + 1, event.start_mark.column + 1)
-        if isinstance(event, yaml.DocumentStartEvent):
-            documents += 1
-            if documents > 1:
-                marked.problems.append(Problem(place, "a file holds one document"))
-                return False
-        if isinstance(event, yaml.AliasEvent):
-            marked.problems.append(Problem(place, "aliases (*name) are not allowed: write the value out"))
-            sound = False
-        if getattr(event, "anchor", None) and not isinstance(event, yaml.AliasEvent):
-            marked.problems.append(Problem(place, "anchors (&name) are not allowed: write the value out"))
-            sound = False
-        if getattr(event, "tag", None):
-            marked.problems.append(Problem(place, "tags (!name) are not allowed"))
-            sound = False
-        if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
-            depth += 1
-        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-            depth -= 1
-        if depth > MAX_DEPTH:
-            marked.problems.append(Problem(place, f"is nested more than {MAX_DEPTH} deep"))
-            return False
+        if isinstance(event, yaml.DocumentStartEvent) and root is not None:
+            marked.problems.append(Problem(place, "a file holds one document"))
+            return None
         if nodes > MAX_NODES:
             marked.problems.append(Problem(place, f"holds more than {MAX_NODES} pieces"))
-            return False
-    return sound
+            return None
+        _refuse_marks(event, place, marked)
+        if isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            open_nodes.pop()
+            keys.pop()
+            continue
+        node = _node(event)
+        if node is None:
+            continue
+        if not open_nodes:
+            root = node
+        elif isinstance(open_nodes[-1], yaml.SequenceNode):
+            open_nodes[-1].value.append(node)
+        elif keys[-1] is None:
+            keys[-1] = node
+        else:
+            open_nodes[-1].value.append((keys[-1], node))
+            keys[-1] = None
+        if isinstance(node, (yaml.MappingNode, yaml.SequenceNode)):
+            open_nodes.append(node)
+            keys.append(None)
+            if len(open_nodes) > MAX_DEPTH:
+                marked.problems.append(Problem(place, f"is nested more than {MAX_DEPTH} deep"))
+                return None
+    return root
+
+
+def _refuse_marks(event: Any, place: Place, marked: MarkedFile) -> None:
+    if isinstance(event, yaml.AliasEvent):
+        marked.problems.append(Problem(place, "aliases (*name) are not allowed: write the value out"))
+    elif getattr(event, "anchor", None):
+        marked.problems.append(Problem(place, "anchors (&name) are not allowed: write the value out"))
+    if getattr(event, "tag", None):
+        marked.problems.append(Problem(place, "tags (!name) are not allowed"))
+
+
+def _node(event: Any) -> yaml.Node | None:
+    """An empty node for an event that starts one; None for the rest."""
+    start: Any = event.start_mark
+    end: Any = event.end_mark
+    if isinstance(event, yaml.ScalarEvent):
+        return yaml.ScalarNode("", event.value, start, end, style=event.style)
+    if isinstance(event, yaml.AliasEvent):
+        return yaml.ScalarNode("", "", start, end, style='"')
+    if isinstance(event, yaml.MappingStartEvent):
+        return yaml.MappingNode("", [], start, end)
+    if isinstance(event, yaml.SequenceStartEvent):
+        return yaml.SequenceNode("", [], start, end)
+    return None
 
 
 def _build(node: yaml.Node | None, marked: MarkedFile) -> None:
-    if node is None:
+    if node is not None:
+        marked.data = _value(node, (), marked)
+    elif not marked.problems:
         marked.problems.append(Problem(Place(marked.path, 1, 1), "is empty"))
-        return
-    marked.data = _value(node, (), marked)
 
 
 def _place(node: yaml.Node, marked: MarkedFile) -> Place:

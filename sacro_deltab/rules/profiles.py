@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,12 +13,14 @@ from ..errors import RuleSetError
 from ..facts.types import FactValue
 from .build_rules import fit, misfit, read_parameter
 from .comparators import COMPARATORS
-from .loader import find_folder, load_base, raise_problems
+from .loader import find_folder, first_at_each_place, load_base, raise_problems
 from .marked_yaml import MarkedFile, Problem, read_marked
 from .model import Condition, ParameterValue, ProfileInfo, Rule, RuleSet
 from .schema_check import check, did_you_mean
 from .strictness import Direction, rule_changes
 from .types import Effect
+
+_ENTRY = re.compile(r"^\s*- +\{? *rule: *[\"']?([A-Z]{2}-\d{2,})")
 
 
 def load_ruleset(source: str | Path | None = None, *, profile: str | Path | None = None) -> RuleSet:
@@ -57,9 +60,10 @@ def find_profile(base: RuleSet, profile: str | Path) -> Path:
 def apply_profile(base: RuleSet, path: Path) -> RuleSet:
     """The rule set with the profile's changes; RuleSetError names each line that would loosen something."""
     marked = read_marked(path, str(path))
-    if not marked.problems:
+    if marked.data is not None:
         check(marked, "profile")
-    raise_problems(marked.problems, f"the profile {path}")
+    marked.name_entries(_ENTRY)
+    raise_problems(first_at_each_place(marked.problems), f"the profile {path}")
     data = marked.data
     if data["profile"]["ruleset"] != base.id:
         what = f"is for the rule set {data['profile']['ruleset']!r}, not {base.id!r}"
@@ -189,6 +193,8 @@ def _parameters(
             what = f"{name} is set by {spec_or_none.rule}: tighten that rule"
         elif spec_or_none.stricter == "none":
             what = f"{name} has no stricter side: register a bounds file instead"
+        elif isinstance(spec_or_none.value, int) and not isinstance(value, int):
+            what = f"{name} is a whole number"
         elif not _stricter(spec_or_none.stricter, spec_or_none.value, value):
             what = f"the profile loosens {name}"
         else:

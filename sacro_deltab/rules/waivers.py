@@ -91,7 +91,7 @@ def states(ruleset: RuleSet, waivers: Iterable[Waiver], today: date, soon_days: 
 
 def load_waivers(path: str | Path) -> tuple[Waiver, ...]:
     """Read one waiver file, or every `*.yaml` of a folder. Raises RuleSetError with all problems of all files."""
-    from .loader import raise_problems
+    from .loader import first_at_each_place, raise_problems
 
     where = Path(path)
     if not where.exists():
@@ -101,13 +101,13 @@ def load_waivers(path: str | Path) -> tuple[Waiver, ...]:
     waivers: dict[str, Waiver] = {}
     for file in files:
         marked = read_marked(file, str(file))
-        if not marked.problems and check(marked, "waiver"):
+        if marked.data is not None and check(marked, "waiver") and not marked.problems:
             waiver = _waiver(marked)
             if waiver is not None and waiver.id in waivers:
                 marked.problems.append(Problem(marked.place("waiver", "id"), f"the id {waiver.id} is taken"))
             elif waiver is not None:
                 waivers[waiver.id] = waiver
-        problems += marked.problems
+        problems += first_at_each_place(marked.problems)
     raise_problems(problems, f"the waivers in {where}")
     return tuple(waivers.values())
 

@@ -1,5 +1,7 @@
 """Loading: errors as file:line:column, all at once, with what was meant; a broken set judges nothing."""
 
+import re
+
 import pytest
 from rule_files import change, copy_rules, line_of
 
@@ -170,3 +172,27 @@ def test_mistakes_of_every_kind_are_listed_in_one_run(tmp_path):
     change(copy, "50-age.yaml", "section:", "section: [")  # no YAML at all
     found = fails(copy)
     assert len(found) == 4, found
+
+
+def test_mistakes_of_the_text_name_their_rule_and_hide_no_other(tmp_path):
+    copy = copy_rules(tmp_path)
+    change(copy, MP, REQUIRE, "require: {n: &x {at_least: 1e2}}")  # in MP-01
+    change(copy, MP, "require: {n: {at_least: 50}}", "require: {m: {at_least: 50}}")  # in MP-09
+    change(copy, "50-age.yaml", "    forbid: egress\n", "    forbid: *x\n    forbid: egress\n    waivabel: never\n")
+    change(copy, "decisions.yaml", "  D-02:\n", "  D-02:\n    signed: null\n")
+    found = [p.removeprefix(f"{copy}/") for p in fails(copy)]
+    said = {tuple(p.split(": ", 2)[1:]) for p in found}
+    assert {rule for rule, _ in said} == {"MP-01", "MP-09", "AG-05", "D-02"}, found
+    for what in ("anchors", "'1e2' is text", "'m' is not a fact", "aliases", "stands twice", "did you mean 'waivable'"):
+        assert any(what in text for _, text in said), (what, found)
+    assert all(re.match(r"[\w-]+\.yaml:\d+:\d+: ", p) for p in found)
+
+
+def test_a_byte_order_mark_and_a_file_that_would_not_be_read_are_told(tmp_path):
+    copy = copy_rules(tmp_path)
+    path = copy / MP
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    (copy / "99-more.yml").write_text("section: x\nrules: []\n")
+    found = fails(copy)
+    assert any("byte-order mark" in p and f"{MP}:1:1" in p for p in found)
+    assert any("99-more.yml:1:1: is not read" in p for p in found)
