@@ -196,7 +196,9 @@ def coverage(rules: RulesOption = None, documents: DocumentsOption = None, as_js
 
 @rules_app.command(epilog="Example: sacro-deltab rules explain outputs delta_by_diagnosis")
 def explain(
-    path: Annotated[Path, typer.Argument(help="Session folder, evidence.json, an output in it, or a facts file.")],
+    path: Annotated[
+        Path, typer.Argument(help="Session folder, evidence.json, an output in it, a facts file, or an output type.")
+    ],
     name: Annotated[str | None, typer.Argument(help="Name of the output; all of them without it.")] = None,
     rules: RulesOption = None,
     profile: ProfileOption = None,
@@ -217,6 +219,12 @@ def explain(
     ruleset = _load(rules, profile)
     granted = load_waivers(waivers) if waivers is not None and not no_waivers else ()
     words = _words(ruleset, documents)
+    if name is None and str(path) in ruleset.outputs and not path.exists():  # what would be asked of one of this type
+        from ..rules.describe import explain_type
+
+        lines, data = explain_type(ruleset, str(path), words)
+        _json(data) if as_json else typer.echo("\n".join(lines))
+        return
     out = []
     for stored in find_outputs(path, name):
         decision = decide(ruleset, stored.facts, waivers=granted, output_sha256=stored.sha256)

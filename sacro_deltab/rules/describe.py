@@ -182,6 +182,16 @@ def show(ruleset: RuleSet, name: str, words: Mapping[str, str]) -> tuple[list[st
     )
 
 
+def explain_type(ruleset: RuleSet, name: str, words: Mapping[str, str]) -> tuple[list[str], dict[str, Any]]:
+    """What the rules ask of an output of this type, in sentences with their clauses."""
+    rules = ruleset.rules_for(name)
+    lines = [f"{name} · {ruleset.outputs[name].label}: {len(rules)} rules judge an output of this type"]
+    for rule in rules:
+        lines += ["", f"  {rule.id}: {rule_sentence(ruleset, rule)}"]
+        lines += [f"     {line}" for c in rule.source for line in clause_lines(ruleset, c, words)]
+    return lines, {"output": name, "rules": [rule_json(ruleset, rule) for rule in rules]}
+
+
 def _clauses_json(ruleset: RuleSet, rule: Rule, words: Mapping[str, str]) -> list[dict[str, Any]]:
     out = []
     for clause_id in rule.source:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..facts.types import Facts, Provider
 from .model import RuleSet
 from .types import Action, Decision, Effect, Finding, View
-from .views import outside_findings
+from .views import hidden_rules, outside_findings
 
 HEADLINES = {
     Effect.BLOCK: "BLOCK: cannot leave in this form",
@@ -48,10 +48,15 @@ def explain(
     for number, finding in enumerate(findings, 1):
         lines += _finding(ruleset, number, finding, view, words or {})
     if view == "inside" or decision.effect not in (Effect.BLOCK, Effect.WITHHOLD):
-        lines += [f"  {line}" for line in _actions(decision.actions)]
-    lines.append(f"  Met: {len(decision.met)}. Did not apply: {len(decision.not_applicable)}.")
+        lines += [f"  {line}" for line in _actions(ruleset, decision.actions)]
+    hidden = frozenset() if view == "inside" else hidden_rules(decision, ruleset)
+    met = [r for r in decision.met if r not in hidden]
+    idle = [r for r in decision.not_applicable if r not in hidden]
+    lines.append(f"  Met: {len(met)}. Did not apply: {len(idle)}.")
+    if hidden:
+        lines.append(f"  Checked inside, results stay there: {len(hidden)}.")
     if view == "inside":
-        lines += [f"    met: {r}: {ruleset.rule(r).title}" for r in decision.met]
+        lines += [f"    met: {r}: {ruleset.rule(r).title}" for r in met]
     return "\n".join(lines) + "\n"
 
 
@@ -78,6 +83,7 @@ def _finding(ruleset: RuleSet, number: int, finding: Finding, view: View, words:
         title = ruleset.documents[clause.document].title
         quoted = f" “{words[clause_id]}”" if clause_id in words else ""
         lines.append(f"     {clause_id}, {title}, line {clause.line}: {clause.gist}{quoted}")
+    lines += [f"     Note: {note}" for note in _notes(ruleset, finding.rules)]
     if finding.next_step:
         lines.append(f"     What to do: {finding.next_step}")
     if finding.waived_by:
@@ -89,6 +95,10 @@ def _finding(ruleset: RuleSet, number: int, finding: Finding, view: View, words:
     return lines
 
 
+def _notes(ruleset: RuleSet, rules: tuple[str, ...]) -> list[str]:
+    return [note for r in rules if (note := ruleset.rule(r).note)]
+
+
 def _waiver_words(ruleset: RuleSet, finding: Finding) -> str:
     kinds = {ruleset.rule(r).waivable for r in finding.rules}
     if "never" in kinds:
@@ -98,7 +108,7 @@ def _waiver_words(ruleset: RuleSet, finding: Finding) -> str:
     return "by the data access committee"
 
 
-def _actions(actions: tuple[Action, ...]) -> list[str]:
+def _actions(ruleset: RuleSet, actions: tuple[Action, ...]) -> list[str]:
     out = []
     marked = [str(a.part) for a in actions if a.verb == "suppress"]
     if marked:
@@ -111,6 +121,7 @@ def _actions(actions: tuple[Action, ...]) -> list[str]:
         elif action.verb == "label":
             fact = f"{action.args['fact']}: " if "fact" in action.args else ""
             out.append(f"Label: {fact}{action.args['text']} ({', '.join(action.rules)}).")
+            out += [f"  Note: {note}" for note in _notes(ruleset, action.rules)]
     return out
 
 

@@ -65,8 +65,7 @@ def _action(action: Action) -> dict[str, Any]:
 def _outside(decision: Decision, ruleset: RuleSet) -> dict[str, Any]:
     known = ruleset.rules_for(decision.output_type) if decision.output_type in ruleset.outputs else ()
     cells = [r for r in known if messages.is_cell_rule(r)]
-    raw = [r for r in known if messages.is_raw(ruleset, r) and r not in cells]
-    hidden = {r.id for r in cells} | {r.id for r in raw}
+    hidden = hidden_rules(decision, ruleset)
     gone = decision.effect in (Effect.BLOCK, Effect.WITHHOLD)
     return {
         "output_name": decision.output_name,
@@ -80,6 +79,12 @@ def _outside(decision: Decision, ruleset: RuleSet) -> dict[str, Any]:
         "checked_inside": sorted(hidden),
         "missing": list(decision.missing),
     }
+
+
+def hidden_rules(decision: Decision, ruleset: RuleSet) -> frozenset[str]:
+    """Rules whose result on this output stays inside: those that mark cells and those on raw data."""
+    known = ruleset.rules_for(decision.output_type) if decision.output_type in ruleset.outputs else ()
+    return frozenset(r.id for r in known if messages.is_cell_rule(r) or messages.is_raw(ruleset, r))
 
 
 def outside_findings(decision: Decision, ruleset: RuleSet) -> tuple[Finding, ...]:
