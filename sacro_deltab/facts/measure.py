@@ -113,7 +113,7 @@ def cell_parts(grouping: Grouping, values: Floats | None, statistic: str) -> tup
             "cell.structural_zero": Fact("cell.structural_zero", label in grouping.structural, Provider.DECLARED),
         }
         if grouping.widths is not None:
-            facts = {**facts, **computed(band__width_years=float(grouping.widths[index]))}
+            facts = {**facts, **computed(cell__age_band=True, band__width_years=float(grouping.widths[index]))}
         parts.append(Part("cell", label, facts, statistic_of(finite, statistic)))
     return tuple(parts)
 

@@ -126,6 +126,7 @@ def _one(ruleset: RuleSet, name: str, kind: str, facts: Mapping[str, Fact], widt
             "cell.structural_zero": Fact("cell.structural_zero", False, Provider.DECLARED),
         }
         if width is not None:
+            cell["cell.age_band"] = Fact("cell.age_band", True, Provider.COMPUTED)
             cell["band.width_years"] = Fact("band.width_years", float(width), Provider.COMPUTED)
         parts = (Part("cell", "a group", cell),)
     decision = decide(ruleset, Facts(kind, kind, relevant, parts))

@@ -91,6 +91,22 @@ def table_type(grouping: Grouping) -> str:
     return next((kind for kind, names in _TYPES.items() if name in names), "delta_mean_by_other")
 
 
+def site_facts(grouping: Grouping) -> dict[str, bool | int]:
+    """Facts about scanner sites where they are among the groups: how many, and whether they are crossed with others."""
+    names = [name.strip().lower().replace(" ", "_").replace("-", "_") for name in grouping.name.split(SEPARATOR)]
+    at = next((i for i, name in enumerate(names) if name in _TYPES["delta_mean_by_site"]), None)
+    if at is None:
+        return {}
+    if len(names) == 1:
+        return {"site.count": len(grouping)}
+    split = [label.split(SEPARATOR) for label in grouping.labels]
+    counted = all(len(labels) == len(names) for labels in split)  # else a label holds the separator: count them all
+    return {
+        "table.by_site": True,
+        "site.count": len({labels[at] for labels in split}) if counted else len(grouping),
+    }
+
+
 def _is_column(part: Any) -> bool:
     return isinstance(part, AgeBands) or (hasattr(part, "__len__") and not isinstance(part, str | bytes))
 
@@ -171,4 +187,4 @@ def _number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
-__all__ = ["AgeBands", "make_grouping", "numbers", "table_type"]
+__all__ = ["AgeBands", "make_grouping", "numbers", "site_facts", "table_type"]

@@ -14,7 +14,7 @@ from ..facts.types import Fact, Provider
 from ..outputs import build
 from .common import about, build_facts
 from .entries import Candidate
-from .grouping import SEPARATOR, make_grouping, table_type
+from .grouping import SEPARATOR, make_grouping, site_facts, table_type
 
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
@@ -48,8 +48,8 @@ def table_candidate(
     parts = cell_parts(grouping, people, statistic)
     counts = [int(part.facts["cell.n"].value) for part in parts]
     facts = table_facts(grouping, people, parts, session.ruleset.parameters)
-    if kind == "delta_mean_by_site":
-        facts |= {"site.count": Fact("site.count", len(grouping), Provider.COMPUTED)}
+    if kind in ("delta_mean_by_site", "delta_mean_by_other"):
+        facts |= {name: Fact(name, value, Provider.COMPUTED) for name, value in site_facts(grouping).items()}
     if statistic != "count":
         facts |= session.model_origin(values)
     context = about(session, statistic=statistic, groups=grouping.name)
