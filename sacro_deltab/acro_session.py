@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .collector import paused
 from .errors import InputError, RefusedError, SacroDeltabError
 from .session.entries import Candidate, Entry
 from .session.journal import Journal
@@ -71,6 +72,7 @@ class DeltabSession:
         For a federated ACRO session, with the alternative.
     """
 
+    @paused()
     def __init__(
         self,
         acro: Any,
@@ -142,6 +144,7 @@ class DeltabSession:
 
     # -- private training -----------------------------------------------------------------------------------------
 
+    @paused()
     def train_private(
         self,
         X: Any,
@@ -188,6 +191,7 @@ class DeltabSession:
 
     # -- releases -------------------------------------------------------------------------------------------------
 
+    @paused()
     def release_weights(
         self, model: Any, *, title: str = "Model weights", only: Sequence[str] | None = None
     ) -> list[Entry]:
@@ -408,6 +412,7 @@ class DeltabSession:
 
         return session_html(self)
 
+    @paused()
     def finalise(self, path: str | Path = "outputs", ext: str = "json") -> Path:
         """Write the folder the checker opens: into a temporary folder first, then renamed.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from .errors import InputError, UnreadableError
 from .resources import schema
+from .shape import fits
 
 SCHEMA_ID = "sacro_deltab/evidence/1"
 EVIDENCE_PATH = "inside/evidence.json"
@@ -76,6 +77,8 @@ def read_evidence(folder: str | Path) -> dict[str, Any]:
 
 def evidence_errors(data: Any) -> list[str]:
     """Faults as `place: what`; values are never echoed."""
+    if fits(data, "evidence"):
+        return []
     return [
         f"{'/'.join(str(p) for p in error.absolute_path) or 'document'}: breaks {error.validator!r}"
         for error in _validator().iter_errors(data)

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "sacro_deltab"
 
 # Lowest first. A module may import (at its top) from its own layer or from a lower one.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "resources"),
+    ("errors", "resources", "shape", "collector"),
     ("outputs", "cohort", "simulate", "trust"),
     ("model",),
     ("tables", "privacy"),

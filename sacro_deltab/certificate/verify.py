@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CertificateError, InputError, SacroDeltabError, UnreadableError
+from ..shape import shape_problems
 from . import verify_files as files
 from .canonical import MAX_BYTES, read_canonical
 from .envelope import ParsedEnvelope, check_signatures, parse_envelope
 from .layout import ENVELOPE
-from .shape import shape_problems
 from .sources import Source, open_source
 from .statement import INSIDE_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, TYPE_ROOT
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CertificateError, SacroDeltabError
+from ..shape import shape_problems
 from .canonical import MAX_BYTES, canonical_json, read_canonical
 from .envelope import ParsedEnvelope, good_signature, parse_envelope
 from .layout import REVIEW, Inventory, read_bytes, shown
-from .shape import shape_problems
 from .statement import TYPE_ROOT
 
 if TYPE_CHECKING:

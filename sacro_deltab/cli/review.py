@@ -90,7 +90,7 @@ def _from_file(path: Path) -> Callable[[Question], FileDecision]:
     import yaml
 
     from ..certificate.review import FileDecision
-    from ..certificate.shape import shape_problems
+    from ..shape import shape_problems
 
     try:
         data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -115,6 +115,8 @@ def percent_label(percent: float) -> str:
 
 def _number(value: Any) -> Any:
     """A plain int or float; numpy scalars lose their type, −0.0 its sign."""
+    if type(value) is float:
+        return value + 0.0
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):

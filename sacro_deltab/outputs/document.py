@@ -41,12 +41,12 @@ class OutputDocument:
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        width = len(self.columns)
         for row in self.rows:
-            if len(row) != len(self.columns):
-                raise ValueError(f"output {self.name!r}: a row has {len(row)} cells for {len(self.columns)} columns")
-            for cell in row:
-                if isinstance(cell, float) and not math.isfinite(cell):
-                    raise ValueError(f"output {self.name!r}: a value is not finite")
+            if len(row) != width:
+                raise ValueError(f"output {self.name!r}: a row has {len(row)} cells for {width} columns")
+        if not all(map(math.isfinite, (c for row in self.rows for c in row if isinstance(c, float)))):
+            raise ValueError(f"output {self.name!r}: a value is not finite")
 
     def to_data(self) -> dict[str, Any]:
         """The machine form as plain lists and dictionaries."""
@@ -90,8 +90,7 @@ class OutputDocument:
         )
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+_dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # `json.dumps` makes an encoder for each call
 
 
 def format_cell(cell: Cell) -> str:

@@ -8,17 +8,36 @@ from typing import Any
 
 from ..errors import InputError
 from ..resources import schema
+from ..shape import Check, Compiler
 from .document import OutputDocument
+
+_PLAIN = frozenset({str, int, float, type(None)})
+
+
+def _schema(output_type: str | None) -> dict[str, Any]:
+    """The common shape, or the shape of one type."""
+    base = schema("output")
+    if output_type is None:
+        return {k: v for k, v in base.items() if k != "types"}
+    return {"$schema": base["$schema"], "$defs": base["$defs"], **base["types"][output_type]}
+
+
+@cache
+def _quick(output_type: str | None) -> Check:
+    return Compiler(schema("output")).compile(_schema(output_type))
 
 
 @cache
 def _validator(output_type: str | None) -> Any:
     from jsonschema import Draft202012Validator
 
-    base = schema("output")
-    if output_type is None:
-        return Draft202012Validator({k: v for k, v in base.items() if k != "types"})
-    return Draft202012Validator({"$schema": base["$schema"], "$defs": base["$defs"], **base["types"][output_type]})
+    return Draft202012Validator(_schema(output_type))
+
+
+def _faults(output_type: str | None, data: Any) -> list[str]:
+    if next(_quick(output_type)(data, ""), None) is None:
+        return []
+    return [_message(error) for error in _validator(output_type).iter_errors(data)]
 
 
 def known_types() -> frozenset[str]:
@@ -33,18 +52,18 @@ def document_errors(data: Mapping[str, Any]) -> list[str]:
     """
     rows = data.get("rows")
     shell = {**data, "rows": []} if isinstance(rows, list) else data  # cells are checked below: 10⁵ of them in time
-    errors = [_message(error) for error in _validator(None).iter_errors(shell)]
+    errors = _faults(None, shell)
     if errors:
         return errors
     if data["type"] not in known_types():
         return [f"type: {data['type']!r} is not an output type this schema knows"]
-    errors = [_message(error) for error in _validator(data["type"]).iter_errors(data)]
+    errors = _faults(data["type"], data)
     width = len(data["columns"])
     labels: set[str] = set()
     for number, row in enumerate(data["rows"], start=1):
         if not isinstance(row, list) or len(row) != width:
             errors.append(f"rows/{number}: not one cell for each of the {width} columns")
-        elif any(type(cell) not in (str, int, float, type(None)) for cell in row):
+        elif not _PLAIN.issuperset(map(type, row)):
             errors.append(f"rows/{number}: a cell is neither text nor a number")
         elif not isinstance(row[0], str) or not row[0]:
             errors.append(f"rows/{number}: the first cell must be a name")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
+from typing import TYPE_CHECKING, Any
 
 from .. import resources
+from ..shape import Check, Compiler
 from .marked_yaml import MarkedFile, Problem
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError
 
 VERBS = ("require", "forbid", "do", "flag")
 
@@ -26,10 +28,22 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 @cache
-def _validator(name: str, definition: str | None) -> Draft202012Validator:
+def _schema(name: str, definition: str | None) -> Any:
     whole = resources.schema(name)
     chosen = whole if definition is None else whole["$defs"][definition]
-    return Draft202012Validator(_flat(chosen, whole.get("$defs", {})))
+    return _flat(chosen, whole.get("$defs", {}))
+
+
+@cache
+def _quick(name: str, definition: str | None) -> Check:
+    return Compiler({}).compile(_schema(name, definition))
+
+
+@cache
+def _validator(name: str, definition: str | None) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(_schema(name, definition))
 
 
 def _flat(schema: Any, defs: Mapping[str, Any]) -> Any:
@@ -69,6 +83,8 @@ def check(
         data = data[step]
     if skip and isinstance(data, dict):
         data = {key: value for key, value in data.items() if key != skip}
+    if next(_quick(name, definition)(data, ""), None) is None:
+        return True
     before = len(marked.problems)
     found = _validator(name, definition).iter_errors(data)
     for error in sorted(found, key=lambda e: [str(p) for p in e.absolute_path]):

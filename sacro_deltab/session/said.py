@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError
 from ..facts.types import Fact, FactValue, Provider
 from ..resources import schema
+from ..shape import fits
 
 if TYPE_CHECKING:
     from ..rules import RuleSet
@@ -76,7 +77,7 @@ def read_said(source: str | Path | Mapping[str, Any] | None, role: str, ruleset:
             raise InputError("the file cannot be read as UTF-8 text", path=path) from None
         except ValueError as error:
             raise InputError(f"the file is not JSON ({error})"[:200], path=path) from None
-    fault = next(iter(_validator().iter_errors(data)), None)
+    fault = None if fits(data, "declare") else next(iter(_validator().iter_errors(data)), None)
     if fault is not None:
         place = "/".join(str(part) for part in fault.absolute_path) or "document"
         raise InputError(

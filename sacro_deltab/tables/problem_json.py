@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..resources import schema
+from ..shape import fits
 from .identities import identity_from_json, identity_to_json
 from .policy import TablePolicy, as_share
 from .primary import is_primary_n
@@ -268,10 +269,13 @@ def _without_plain(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_schema(data: Mapping[str, Any], path: object | None = None) -> None:
     """Validate against `schemas/table-problem.schema.json`; the first deepest message is the one shown."""
+    shown = _without_plain(data)
+    if fits(shown, "table-problem"):
+        return
     from jsonschema import Draft202012Validator
 
     validator = Draft202012Validator(schema("table-problem"))
-    errors = sorted(validator.iter_errors(_without_plain(data)), key=lambda e: list(map(str, e.absolute_path)))
+    errors = sorted(validator.iter_errors(shown), key=lambda e: list(map(str, e.absolute_path)))
     if errors:
         error = errors[0]
         place = ".".join(str(part) for part in error.absolute_path) or "the file"

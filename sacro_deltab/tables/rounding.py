@@ -44,6 +44,23 @@ def _quantise(number: Decimal, exponent: int) -> Decimal:
         return number.quantize(Decimal(1).scaleb(exponent), rounding=ROUND_HALF_EVEN)
 
 
+def _quick(value: float, places: int | None, figures: int | None) -> float | None:
+    """The rounding of an ordinary float by the C library, a tenth of the time; None where it may differ.
+
+    `format` rounds the binary value, `Decimal(repr(value))` the shortest text that reads back as it. The two can
+    differ only where that text is itself a tie, and it then ends in 5 (below 16 digits no other tie lies so near).
+    """
+    if not 1e-9 < abs(value) < 1e9:
+        return None
+    if places is not None:
+        text = f"{value:.{places}f}" if 0 <= places <= 6 else None
+    else:
+        text = f"{value:.{figures - 1}e}" if figures is not None and 1 <= figures <= 15 else None
+    if text is None or "5" in repr(value)[-1:] or "5e" in repr(value):
+        return None
+    return float(text) + 0.0
+
+
 def round_value(
     value: Number,
     *,
@@ -72,6 +89,10 @@ def round_value(
     asked = [x for x in (decimal_places, significant_figures, to_nearest) if x is not None]
     if len(asked) != 1:
         raise InputError("name exactly one of decimal_places, significant_figures and to_nearest")
+    if type(value) is float and to_nearest is None:
+        quick = _quick(value, decimal_places, significant_figures)
+        if quick is not None:
+            return quick
     number = _decimal(value if isinstance(value, int | Decimal) else float(value))
     if to_nearest is not None:
         if to_nearest < 1:

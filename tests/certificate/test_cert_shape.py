@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from sacro_deltab.certificate.shape import _Compiler, shape_problems
 from sacro_deltab.resources import schema
+from sacro_deltab.shape import Compiler, shape_problems
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_it_agrees_with_jsonschema_on_edits(statement: dict[str, Any], data: Any
 
 def test_an_unknown_keyword_is_an_error() -> None:
     with pytest.raises(ValueError, match="oneOf"):
-        _Compiler({}).compile({"oneOf": []})
+        Compiler({}).compile({"oneOf": []})
 
 
 def test_values_are_not_repeated(statement: dict[str, Any]) -> None:

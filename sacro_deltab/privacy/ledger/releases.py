@@ -168,10 +168,12 @@ def _orders(connection: Connection, stored: Iterable[_Stored]) -> dict[str, list
 def gaps(ledger: Ledger, partition: str, cells: Iterable[ReleaseCell], *, unit: str, before: int | None) -> list[Gap]:
     """See `Ledger.gaps`."""
     name = partition_key(partition, unit)
-    present = [(c, None if c.members is None else set(fingerprints(ledger.signing_key(), c.members))) for c in cells]
     with ledger.store.read() as connection:
         stored = _earlier(connection, ledger, name, before)
         orders = _orders(connection, stored)
+    if not stored:
+        return []
+    present = [(c, None if c.members is None else set(fingerprints(ledger.signing_key(), c.members))) for c in cells]
     found: list[Gap] = []
     for cell, members in present:
         masks = {} if members is None else {d: mask_of(members, order) for d, order in orders.items()}

@@ -1,7 +1,8 @@
-"""Checking a record against its JSON Schema, compiled once: verifying a hundred files must not wait for the schema.
+"""JSON Schemas compiled to Python once: what is valid, as nearly everything is, need not wait for jsonschema.
 
-Only the keywords that our two schemas use are known; any other keyword is an error when the schema is compiled, so that
-none can be ignored by accident. `tests/certificate` compares it with the jsonschema package.
+Only the keywords that our schemas use are known; any other keyword is an error when the schema is compiled, so that
+none can be ignored by accident. Nothing passes here that jsonschema refuses; where numbers are compared with `const` or
+`enum` this is the stricter of the two. The tests compare both.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from ..resources import schema
+from .resources import schema
 
 Check = Callable[[Any, str], Iterator[str]]
-_SAID = frozenset({"$schema", "$id", "$comment", "$defs", "title"})
+_SAID = frozenset({"$schema", "$id", "$comment", "$defs", "title", "description"})
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "object": lambda v: isinstance(v, dict),
     "array": lambda v: isinstance(v, list),
@@ -39,13 +40,20 @@ def shape_problems(value: Any, name: str, part: str | None = None) -> list[str]:
     return found
 
 
+def fits(value: Any, name: str, part: str | None = None) -> bool:
+    """Whether `value` is certainly valid. False says nothing: jsonschema decides then, and finds the words."""
+    return next(_compiled(name, part)(value, "$"), None) is None
+
+
 @cache
 def _compiled(name: str, part: str | None) -> Check:
     whole = schema(name)
-    return _Compiler(whole).compile(whole["$defs"][part] if part else whole)
+    return Compiler(whole).compile(whole["$defs"][part] if part else whole)
 
 
-class _Compiler:
+class Compiler:
+    """Makes a check of a schema or one of its nodes; `whole` holds the `$defs` that references point to."""
+
     def __init__(self, whole: Mapping[str, Any]) -> None:
         self.whole = whole
         self.done: dict[str, Check] = {}
@@ -93,11 +101,36 @@ class _Compiler:
     def _minItems(self, least: int, node: Mapping[str, Any]) -> Check:  # noqa: ARG002
         return _when(lambda v: isinstance(v, list) and len(v) < least, "has too few items")
 
+    def _maxLength(self, most: int, node: Mapping[str, Any]) -> Check:  # noqa: ARG002
+        return _when(lambda v: isinstance(v, str) and len(v) > most, "is too long")
+
+    def _maxItems(self, most: int, node: Mapping[str, Any]) -> Check:  # noqa: ARG002
+        return _when(lambda v: isinstance(v, list) and len(v) > most, "has too many items")
+
+    def _maxProperties(self, most: int, node: Mapping[str, Any]) -> Check:  # noqa: ARG002
+        return _when(lambda v: isinstance(v, dict) and len(v) > most, "has too many entries")
+
+    def _uniqueItems(self, wanted: bool, node: Mapping[str, Any]) -> Check:  # noqa: ARG002
+        def repeats(value: Any) -> bool:
+            if not wanted or not isinstance(value, list):
+                return False
+            if all(type(item) is str for item in value):
+                return len(set(value)) < len(value)
+            return any(item in value[:place] for place, item in enumerate(value))
+
+        return _when(repeats, "says the same twice")
+
     def _minProperties(self, least: int, node: Mapping[str, Any]) -> Check:  # noqa: ARG002
         return _when(lambda v: isinstance(v, dict) and len(v) < least, "has too few entries")
 
     def _minimum(self, least: float, node: Mapping[str, Any]) -> Check:  # noqa: ARG002
         return _when(lambda v: _TYPES["number"](v) and v < least, f"is below {least}")
+
+    def _maximum(self, most: float, node: Mapping[str, Any]) -> Check:  # noqa: ARG002
+        return _when(lambda v: _TYPES["number"](v) and v > most, f"is above {most}")
+
+    def _exclusiveMinimum(self, least: float, node: Mapping[str, Any]) -> Check:  # noqa: ARG002
+        return _when(lambda v: _TYPES["number"](v) and v <= least, f"is not above {least}")
 
     def _required(self, names: list[str], node: Mapping[str, Any]) -> Check:  # noqa: ARG002
         return _when(lambda v: isinstance(v, dict) and any(n not in v for n in names), "lacks an entry")
@@ -108,12 +141,34 @@ class _Compiler:
             "lacks an entry that another one needs",
         )
 
-    def _items(self, node: Mapping[str, Any], _parent: Mapping[str, Any]) -> Check:
-        check = self.compile(node)
+    def _items(self, node: Mapping[str, Any], parent: Mapping[str, Any]) -> Check:
+        check, first = self.compile(node), len(parent.get("prefixItems", ()))
+        plain = node.get("type") == "number" and not set(node) - _SAID - {"type"}
 
         def run(value: Any, path: str) -> Iterator[str]:
-            for index, item in enumerate(value if isinstance(value, list) else ()):
-                yield from check(item, f"{path}[{index}]")
+            if not isinstance(value, list) or (plain and {int, float}.issuperset(map(type, value))):
+                return
+            for index in range(first, len(value)):
+                yield from check(value[index], f"{path}[{index}]")
+
+        return run
+
+    def _prefixItems(self, nodes: list[Mapping[str, Any]], _parent: Mapping[str, Any]) -> Check:
+        checks = [self.compile(node) for node in nodes]
+
+        def run(value: Any, path: str) -> Iterator[str]:
+            if isinstance(value, list):
+                for index, (check, item) in enumerate(zip(checks, value, strict=False)):
+                    yield from check(item, f"{path}[{index}]")
+
+        return run
+
+    def _anyOf(self, nodes: list[Mapping[str, Any]], _parent: Mapping[str, Any]) -> Check:
+        checks = [self.compile(node) for node in nodes]
+
+        def run(value: Any, path: str) -> Iterator[str]:
+            if all(next(check(value, path), None) is not None for check in checks):
+                yield f"{path} has none of the forms it may have"
 
         return run
 
