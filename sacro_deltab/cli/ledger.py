@@ -306,6 +306,21 @@ def _disjoint(
         typer.echo(f"entry {entry.seq}: {one} and {other} declared disjoint by {by}")
 
 
+def _digest_of(file: Path) -> str:
+    """Digest by which a session asks for the file: of its numbers for a bounds file, else of its bytes."""
+    import hashlib
+
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise LedgerError(f"the bounds file cannot be read ({error.strerror})", path=file) from error
+    if b'"sacro_deltab/bounds/1"' not in data:
+        return hashlib.sha256(data).hexdigest()
+    from ..privacy import PublicBounds
+
+    return PublicBounds.load(file).digest
+
+
 def _bounds(
     file: Annotated[Path, typer.Argument(help="The file that holds the public bounds.")],
     ledger: _Url = _DEFAULT,
@@ -313,14 +328,9 @@ def _bounds(
     who: _Who = None,
     as_json: _Json = False,
 ) -> None:
-    import hashlib
-
     from ..privacy.ledger import open_ledger
 
-    try:
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    except OSError as error:
-        raise LedgerError(f"the bounds file cannot be read ({error.strerror})", path=file) from error
+    digest = _digest_of(file)
     entry = open_ledger(ledger, create=False, key=key).register_bounds(digest, _account(who))
     if as_json:
         _say(entry.to_json())

@@ -144,6 +144,15 @@ def test_export(used: Ledger) -> None:
     assert len(json.loads(run("export", "--json").stdout)["rows"]) == 5
 
 
+def test_a_bounds_file_is_registered_by_the_digest_that_a_session_asks_for(used: Ledger) -> None:
+    from sacro_deltab.privacy import PublicBounds
+
+    bounds = PublicBounds(age=(40, 90), feature_z=4.0, centre=(0.0, 1.0), scale=(1.0, 2.0))
+    bounds.save("public.json")
+    run("bounds", "public.json")
+    assert used.bounds_registered(bounds.digest)
+
+
 def test_disjoint_and_bounds(used: Ledger) -> None:
     run("disjoint", "site-a", "site-b", "--by", "Dr A. Example", "--reason", "numbers start at 1")
     Path("bounds.json").write_text("{}")
