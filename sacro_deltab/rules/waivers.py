@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ def states(ruleset: RuleSet, waivers: Iterable[Waiver], today: date, soon_days: 
 
 def load_waivers(path: str | Path) -> tuple[Waiver, ...]:
     """Read one waiver file, or every `*.yaml` of a folder. Raises RuleSetError with all problems of all files."""
-    from .loader import first_at_each_place, raise_problems
+    from .loader import raise_problems
 
     where = Path(path)
     if not where.exists():
@@ -107,9 +107,19 @@ def load_waivers(path: str | Path) -> tuple[Waiver, ...]:
                 marked.problems.append(Problem(marked.place("waiver", "id"), f"the id {waiver.id} is taken"))
             elif waiver is not None:
                 waivers[waiver.id] = waiver
-        problems += first_at_each_place(marked.problems)
+        problems += _named(marked)
     raise_problems(problems, f"the waivers in {where}")
     return tuple(waivers.values())
+
+
+def _named(marked: MarkedFile) -> list[Problem]:
+    """The problems of a waiver file, each with the rule that it is about."""
+    from .loader import first_at_each_place
+
+    body = marked.data.get("waiver") if isinstance(marked.data, dict) else None
+    rule = body.get("rule") if isinstance(body, dict) else None
+    named = rule if isinstance(rule, str) else None
+    return [replace(p, rule=p.rule or named) for p in first_at_each_place(marked.problems)]
 
 
 def _waiver(marked: MarkedFile) -> Waiver | None:
