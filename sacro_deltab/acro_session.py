@@ -393,6 +393,7 @@ class DeltabSession:
         self.acro.results.results.pop(entry.uid, None)
         self.entries.remove(entry)
         self.state.linked.retract(name)
+        self.state.traces = [trace for trace in self.state.traces if trace.output != name]
         self.journal.write("drop", {"name": name})
 
     def report(self) -> str:
@@ -481,11 +482,12 @@ class DeltabSession:
         return computed(model__origin=self._origins.get(_content_digest(values), "unprotected"))
 
     def refuse_other_than_deltas(self, values: Any, people: Any) -> None:
-        """Refuse values that cannot be deltas in years, unless a model trained here gave them for its own people."""
+        """Refuse values that cannot be deltas in years; those that a model trained here gave its own people may be
+        large."""
         from .session.plausible import refuse_other_than_deltas
 
-        if _content_digest(values) not in self._own_deltas:
-            refuse_other_than_deltas(people, self.ruleset.parameters)
+        own = _content_digest(values) in self._own_deltas
+        refuse_other_than_deltas(people, self.ruleset.parameters, self.state.ages(), own=own)
 
     def deltas(
         self, model: Any, X: Any, age: Any, confounds: Any | None = None, *, kind: str = "unbiased_quadratic"
@@ -498,6 +500,9 @@ class DeltabSession:
     def remember_origin(self, values: Any, origin: str, *, own: bool = False) -> None:
         """Note where an array of deltas comes from, by its content: an array changed afterwards is another one."""
         self._origins[_content_digest(values)] = origin
+        roster = self.state.people
+        if roster is not None and roster.codes.size == len(values):
+            self.state.known.append(roster.mean_by_person(values))
         if own:
             self._own_deltas.add(_content_digest(values))
 

@@ -12,6 +12,8 @@ from ..outputs.document import OutputDocument
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .kin import Trace
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -138,3 +140,4 @@ class Candidate:
     format: str = "csv"
     n: int | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
+    trace: Trace | None = None

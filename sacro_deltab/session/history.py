@@ -9,11 +9,17 @@ import numpy as np
 
 from ..facts.linked import PrintedCell
 from ..facts.types import Fact, FactValue, Provider
-from ..outputs.document import MARK
-from .entries import Entry
+from ..outputs.document import MARK, OutputDocument
+from .entries import Candidate, Entry
+from .kin import Kinship, Trace, member_sets
 
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
+
+WITHOUT_CELLS = frozenset({"delta_quantiles", "idp_summary", "correlation", "p_value", "regression_table"})
+
+
+MOST_SETS = 40  # distinct sets of people of one output that the ledger remembers one by one
 
 
 def load_earlier(session: DeltabSession) -> None:
@@ -27,19 +33,70 @@ def load_earlier(session: DeltabSession) -> None:
         if not any(value is not None for value in cell.published.values()):
             continue
         members = np.flatnonzero(np.frombuffer(cell.mask, dtype=np.uint8))
-        cells.append(PrintedCell(f"release {cell.entry}: {cell.output}", cell.key, members, "grand"))
+        session.state.earlier.append((f"release {cell.entry}: {cell.output}", cell, members))
+        if cell.kind not in WITHOUT_CELLS:
+            cells.append(PrintedCell(f"release {cell.entry}: {cell.output}", cell.key, members, "grand"))
     session.state.linked.publish(cells, (), ())
     if earlier.unchecked:
         session.not_checked.append("differences with earlier releases whose people the ledger does not know")
 
 
-def history_facts(session: DeltabSession, cells: Sequence[PrintedCell], n: int | None) -> dict[str, Fact]:
-    """`linked_release.any` and, where there is one, the smallest gap to it (a query on the people; stays inside)."""
-    gap = session.budget.ledger.smallest_gap(session.cohort, list(_release_cells(session, cells, n, None)))
-    values: dict[str, FactValue] = {"linked_release.any": gap is not None}
-    if gap is not None:
-        values["linked_release.smallest_gap"] = int(gap)
+def history_facts(session: DeltabSession, candidate: Candidate, kin: Kinship) -> dict[str, Fact]:
+    """`linked_release.any` and, where there is one, the smallest gap to it (a query on the people; stays inside).
+
+    Outputs of this session count like earlier releases. Other numbers of exactly the same people count as a gap of
+    nobody: values may have been changed in between.
+    """
+    now = list(_release_cells(session, candidate.cells, candidate.n, None, candidate.trace))
+    gap = session.budget.ledger.smallest_gap(session.cohort, now)
+    known = [g for g in (gap, kin.gap) if g is not None]
+    for name in _other_numbers(session, candidate):
+        kin.notes.append(f"{name} and {candidate.document.name}: other numbers of the same people")
+        known.append(0)
+    if gap is not None and gap < int(session.ruleset.parameters["min_n"]):
+        for name in sorted({f"release {g.entry}: {g.output}" for g in _close(session, now)})[:3]:
+            kin.notes.append(f"{name} and {candidate.document.name}: about nearly the same people")
+    values: dict[str, FactValue] = {"linked_release.any": bool(known)}
+    if known:
+        values["linked_release.smallest_gap"] = int(min(known))
     return {name: Fact(name, value, Provider.LEDGER) for name, value in values.items()}
+
+
+def _close(session: DeltabSession, cells: Sequence[Any]) -> list[Any]:
+    least = int(session.ruleset.parameters["min_n"])
+    found = session.budget.ledger.gaps(session.cohort, list(cells))
+    return [g for g in found if g.gap < least and (g.gap or not g.people_known)]
+
+
+def _other_numbers(session: DeltabSession, candidate: Candidate) -> list[str]:
+    """Earlier releases of the same kind about exactly the same people that printed other numbers."""
+    if not session.state.earlier or (candidate.privacy is not None):
+        return []
+    people: dict[str, Any] = {cell.key: cell.members for cell in candidate.cells}
+    if candidate.trace is not None:
+        whole = next(member_sets(candidate.trace), None)
+        people["all"] = None if whole is None else whole[1]
+    out = []
+    for name, cell, members in session.state.earlier:
+        mine = people.get(cell.key)
+        if cell.kind != candidate.document.type or mine is None or not np.array_equal(mine, members):
+            continue
+        if cell.key == "all":
+            rows = {str(row[0]): row[1] for row in candidate.document.rows}
+            pairs = [(rows.get(label), value) for label, value in cell.published.items()]
+        else:
+            values = _row(candidate.document, cell.key)
+            pairs = [(values.get(label), value) for label, value in cell.published.items() if label != "n"]
+        if any(_differs(raw, shown) for raw, shown in pairs):
+            out.append(name)
+    return out
+
+
+def _differs(raw: Any, shown: Any) -> bool:
+    """Whether an unrounded number would not be printed as what was printed before (to 0.1 years)."""
+    if not isinstance(raw, int | float) or not isinstance(shown, int | float):
+        return False
+    return abs(float(raw) - float(shown)) > 0.0500001
 
 
 def record_releases(session: DeltabSession, entries: Sequence[Entry], digests: dict[str, str]) -> None:
@@ -48,7 +105,8 @@ def record_releases(session: DeltabSession, entries: Sequence[Entry], digests: d
         if entry.kept_inside or entry.name in session.remembered:
             continue
         printed = [c for c in session.state.linked.cells.values() if c.output == entry.name]
-        cells = list(_release_cells(session, printed, entry.n, entry))
+        trace = next((t for t in session.state.traces if t.output == entry.name), None)
+        cells = list(_release_cells(session, printed, entry.n, entry, trace))
         session.budget.ledger.record_release(
             session.cohort,
             entry.name,
@@ -61,7 +119,11 @@ def record_releases(session: DeltabSession, entries: Sequence[Entry], digests: d
 
 
 def _release_cells(
-    session: DeltabSession, cells: Sequence[PrintedCell], n: int | None, entry: Entry | None
+    session: DeltabSession,
+    cells: Sequence[PrintedCell],
+    n: int | None,
+    entry: Entry | None,
+    trace: Trace | None,
 ) -> list[Any]:
     from ..privacy.ledger import ReleaseCell
 
@@ -69,19 +131,31 @@ def _release_cells(
     out = []
     for cell in cells:
         members = None if ids is None else tuple(ids[int(i)] for i in cell.members)
-        out.append(ReleaseCell(cell.key, int(cell.members.size), members, _printed(entry, cell)))
-    if not cells and n is not None:
+        out.append(ReleaseCell(cell.key, int(cell.members.size), members, _printed(entry, cell.key)))
+    sets = [] if trace is None or ids is None else list(member_sets(trace))
+    if 0 < len(sets) <= MOST_SETS:
+        assert ids is not None
+        for key, people in sets:
+            shown = _printed(entry, None) if trace is not None and trace.kind == "quantiles" else {}
+            out.append(ReleaseCell(key, int(people.size), tuple(ids[int(i)] for i in people), shown))
+    elif not cells and n is not None:
         roster = session.state.people
         everybody = ids is not None and roster is not None and n == roster.n_people
         out.append(ReleaseCell("all", int(n), tuple(ids) if everybody and ids is not None else None, {}))
     return out
 
 
-def _printed(entry: Entry | None, cell: PrintedCell) -> dict[str, float | int | str | None]:
+def _printed(entry: Entry | None, key: str | None) -> dict[str, float | int | str | None]:
+    """What left: one row by column, or with no key every row's value by its name."""
     if entry is None or entry.document is None:
         return {}
-    for row in entry.document.rows:
-        if row[0] == cell.key:
-            heads = [column.name for column in entry.document.columns[1:]]
-            return {h: None if v == MARK else v for h, v in zip(heads, row[1:], strict=True)}
+    if key is None:
+        return {str(row[0]): None if row[1] == MARK else row[1] for row in entry.document.rows}
+    return {head: None if value == MARK else value for head, value in _row(entry.document, key).items()}
+
+
+def _row(document: OutputDocument, key: str) -> dict[str, Any]:
+    for row in document.rows:
+        if row[0] == key:
+            return dict(zip([column.name for column in document.columns[1:]], row[1:], strict=True))
     return {}

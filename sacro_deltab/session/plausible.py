@@ -12,9 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RefusedError
+from ..facts.kin import two_levels
+
+_USUAL = 12.0  # years; SD of delta of usual models is 3 to 8
+_FEW = 30
+CLIPS = 5.0  # times the public clip
+_BEYOND = 40.0  # years around the rule set's range, children and the very old included
 
 
-def refuse_other_than_deltas(values: NDArray[np.float64], numbers: Any) -> None:
+def refuse_other_than_deltas(
+    values: NDArray[np.float64], numbers: Any, ages: NDArray[np.float64] | None = None, *, own: bool = False
+) -> None:
     """Refuse values that cannot be deltas in years.
 
     Parameters
@@ -23,21 +31,53 @@ def refuse_other_than_deltas(values: NDArray[np.float64], numbers: Any) -> None:
         One per person, years; NaN where a person has none.
     numbers
         The rule set's parameters; `delta_plausible_years` (inclusive).
+    ages
+        Ages of the same people where the session knows them.
+    own
+        A model trained in this session gave exactly these for its own people: noise may make them large.
 
     Raises
     ------
     RefusedError
-        When a value is infinite or beyond the limit, or when the values are an indicator (two values only).
+        When a value is infinite or beyond the limit, when the values spread wider than ages do, or when they are an
+        indicator (two values only, or two tight clusters).
     """
     known = values[~np.isnan(values)]
     limit = float(numbers["delta_plausible_years"])
-    if known.size and not float(np.max(np.abs(known))) <= limit:
+    if known.size and not own and not float(np.max(np.abs(known))) <= limit:
         raise RefusedError(
             f"the values are not brain-age deltas in years: at least one is beyond {limit:g} years",
             next_step="Release deltas in years as the model gives them; a private model may need more people.",
         )
-    if known.size > 2 and np.unique(known).size == 2:
+    if two_levels(known) and known.size > 2:
         raise RefusedError(
             "the values are an indicator, not brain-age deltas: their mean would be a count",
             next_step="Use `release_counts` for numbers of people.",
         )
+    if not own and ages is not None and known.size > _FEW and float(known.std()) > _widest(ages):
+        raise RefusedError(
+            "the values are not brain-age deltas in years: they spread wider than the ages themselves",
+            next_step="Release deltas in years as the model gives them, not a multiple of them.",
+        )
+
+
+def _widest(ages: NDArray[np.float64]) -> float:
+    """SD in years that no useful model's deltas have: a model that says the mean age for everybody has the ages' own.
+
+    Cohorts of one age still get the spread of a usual model.
+    """
+    known = ages[np.isfinite(ages)]
+    return max(_USUAL, 1.5 * float(known.std())) if known.size else np.inf
+
+
+def own_deltas(X: NDArray[np.float64], ages: NDArray[np.float64], weights: Any, numbers: Any) -> bool:
+    """Whether deltas of a training's own rows may be large for its noise alone: ages of people, features near the
+    public bounds. Anything may be written into a training; its deltas would carry it out without rounding.
+    """
+    scale = np.where(weights.x_std > 0, weights.x_std, 1.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        z = np.abs(X - weights.x_mean) / scale
+    known = ages[np.isfinite(ages)]
+    low, high = float(numbers["age_min"]) - _BEYOND, float(numbers["age_max"]) + _BEYOND
+    human = bool(known.size and known.min() >= low and known.max() <= high and known.std() > 0)
+    return human and bool(np.nanmax(z, initial=0.0) <= CLIPS * float(numbers["feature_z"]))

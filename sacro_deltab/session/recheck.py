@@ -19,10 +19,16 @@ def recheck(session: DeltabSession) -> None:
         Something can be worked out: names the outputs, so that one can be dropped.
     """
     from .foreign import add_foreign
+    from .kin import recheck_pairs
     from .recording import notice_config
 
     notice_config(session)
     add_foreign(session)
+    for first, second in recheck_pairs(session):
+        raise RefusedError(
+            f"{first} and {second} together tell of a few people: their difference is about fewer than the minimum",
+            next_step=f"Take one of them back with session.drop({second!r}), then finalise.",
+        )
     audit = session.state.linked.context(()).audit(frozenset())
     if audit.package == 0:
         return

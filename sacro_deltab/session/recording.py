@@ -14,6 +14,8 @@ from ..record import Draft, add_record, stub_csv, summary_text, suppressed_cells
 from ..rules.types import Decision, Effect, Finding
 from .entries import Candidate, Entry
 from .history import history_facts
+from .kin import WithKin, kinship
+from .shape import shaped
 
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
@@ -30,8 +32,6 @@ def record(session: DeltabSession, candidate: Candidate, *, preview: bool = Fals
 
     notice_config(session)
     candidate = _unique_name(session, _plain_title(candidate))
-    history = history_facts(session, candidate.cells, candidate.n)
-    candidate = replace(candidate, facts=candidate.facts.with_facts(*history.values()))
     judged, notes = _judge(session, candidate)
     document = judged.document
     stays = document is None
@@ -84,30 +84,37 @@ def notice_config(session: DeltabSession) -> None:
 
 
 def _judge(session: DeltabSession, candidate: Candidate) -> tuple[Judged, tuple[str, ...]]:
-    context = session.state.linked.context(candidate.cells)
+    """The rules' judgement, the pairs with other outputs, and the shape of the document as a checker sees it."""
     try:
+        kin = kinship(session, candidate)
+        history = history_facts(session, candidate, kin)
         judged = judge_output(
             session.ruleset,
-            candidate.facts,
+            candidate.facts.with_facts(*history.values()),
             candidate.document,
-            table=context,
+            table=WithKin(session.state.linked.context(candidate.cells), kin),
             waivers=session.waivers,
         )
+        judged = shaped(session, judged)
     except SacroDeltabError:
         raise
     except Exception as error:
-        finding = Finding(
-            rules=("session",),
-            target="output",
-            effect=Effect.BLOCK,
-            inside=f"A check raised {type(error).__name__}.",
-            outside=BROKEN,
-            next_step="Report this to the maintainers with the session's journal.",
-        )
-        decision = Decision(candidate.document.name, candidate.document.type, Effect.BLOCK, (finding,), (), (), (), ())
-        return Judged(decision, None, candidate.facts), (f"{type(error).__name__} while judging",)
-    notes = judged.problems + (judged.audit.pairs if judged.audit is not None else ())
+        return _broken(candidate, error), (f"{type(error).__name__} while judging",)
+    notes = judged.problems + (judged.audit.pairs if judged.audit is not None else tuple(kin.notes))
     return judged, notes
+
+
+def _broken(candidate: Candidate, error: Exception) -> Judged:
+    finding = Finding(
+        rules=("session",),
+        target="output",
+        effect=Effect.BLOCK,
+        inside=f"A check raised {type(error).__name__}.",
+        outside=BROKEN,
+        next_step="Report this to the maintainers with the session's journal.",
+    )
+    decision = Decision(candidate.document.name, candidate.document.type, Effect.BLOCK, (finding,), (), (), (), ())
+    return Judged(decision, None, candidate.facts)
 
 
 def _add(session: DeltabSession, candidate: Candidate, entry: Entry) -> Entry:
@@ -134,7 +141,8 @@ def _add(session: DeltabSession, candidate: Candidate, entry: Entry) -> Entry:
         uid = f"output_{session.acro.results.output_id}"
         done = replace(entry, files=files, uid=uid)
         _keep_values(session, candidate)
-        session.journal.write("output", {"entry": done.to_journal(), "cells": _cells_json(candidate)})
+        trace = None if candidate.trace is None else candidate.trace.to_json()
+        session.journal.write("output", {"entry": done.to_journal(), "cells": _cells_json(candidate), "trace": trace})
         added = add_record(session.acro, draft)
         done = replace(done, uid=added)
     except BaseException:
@@ -144,6 +152,8 @@ def _add(session: DeltabSession, candidate: Candidate, entry: Entry) -> Entry:
     session.entries.append(done)
     if not done.kept_inside:
         session.state.linked.publish(candidate.cells, done.suppressed, done.complementary)
+        if candidate.trace is not None:
+            session.state.traces.append(candidate.trace)
     return done
 
 
@@ -237,6 +247,7 @@ def _unique_name(session: DeltabSession, candidate: Candidate) -> Candidate:
         document=replace(candidate.document, name=name),
         facts=Facts(name, facts.output_type, facts.facts, facts.parts),
         cells=with_output(candidate.cells, name),
+        trace=None if candidate.trace is None else replace(candidate.trace, output=name),
     )
 
 
@@ -244,8 +255,17 @@ def _keep_values(session: DeltabSession, candidate: Candidate) -> None:
     """Per-person values behind printed cells, for a resumed session (working folder only)."""
     import numpy as np
 
-    for name in {cell.variable for cell in candidate.cells if cell.variable is not None}:
-        np.save(session.journal.folder / f"{name}.npy", session.state.linked.values[name], allow_pickle=False)
+    try:
+        for name in {cell.variable for cell in candidate.cells if cell.variable is not None}:
+            np.save(session.journal.folder / f"{name}.npy", session.state.linked.values[name], allow_pickle=False)
+        if candidate.trace is not None:
+            candidate.trace.save(session.journal.folder)
+    except OSError as error:
+        raise InputError(
+            f"the session's working folder cannot be written ({error.strerror})",
+            path=session.journal.folder,
+            next_step="Free some space, then repeat the last step.",
+        ) from error
 
 
 def _cells_json(candidate: Candidate) -> list[dict[str, Any]]:

@@ -44,20 +44,31 @@ def resume(cls: type[DeltabSession], acro: Any, folder: Path, kwargs: dict[str, 
     session.id, session.salt, session.started = start["id"], start["salt"], start["started"]
     if any(step["step"] == "attack_report" for step in steps):
         session.attack_report = folder / "attack.json"
-    dropped = {step["name"] for step in steps if step["step"] == "drop"}
     for step in steps:
         if step["step"] == "config":
             session.config_changes.append(step["change"])
-        if step["step"] == "output" and step["entry"]["name"] not in dropped:
-            _take_up(session, Entry.from_journal(step["entry"]), step["cells"])
+    for step in _kept(steps):
+        _take_up(session, Entry.from_journal(step["entry"]), step["cells"], step.get("trace"))
     paid = {spend for entry in session.entries for spend in entry.spends}
     session.orphans = [step["entry"] for step in steps if step["step"] == "spend" and step["entry"] not in paid]
     return session
 
 
-def _take_up(session: DeltabSession, entry: Entry, cells: list[dict[str, Any]]) -> None:
+def _kept(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Output steps that were not dropped afterwards; a name may be used again after a drop."""
+    kept: dict[str, dict[str, Any]] = {}
+    for step in steps:
+        if step["step"] == "output":
+            kept[step["entry"]["name"]] = step
+        if step["step"] == "drop":
+            kept.pop(step["name"], None)
+    return list(kept.values())
+
+
+def _take_up(session: DeltabSession, entry: Entry, cells: list[dict[str, Any]], trace: dict[str, Any] | None) -> None:
     from dataclasses import replace
 
+    from .kin import Trace
     from .recording import properties, sdc_of
 
     files = tuple(session.journal.files / name for name in entry.files)
@@ -78,3 +89,5 @@ def _take_up(session: DeltabSession, entry: Entry, cells: list[dict[str, Any]]) 
     session.entries.append(replace(entry, uid=add_record(session.acro, draft)))
     if not entry.kept_inside:
         session.state.linked.publish(printed, entry.suppressed, entry.complementary)
+        if trace is not None:
+            session.state.traces.append(Trace.load(trace, session.journal.folder))

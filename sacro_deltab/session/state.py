@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError, RefusedError
+from ..facts.kin import copy_of, near
 from ..facts.linked import LinkedTables
 from ..facts.people import Floats, Roster, numbers
 from ..tables import TablePolicy
 
 if TYPE_CHECKING:
     from ..rules import RuleSet
+    from .kin import Trace
 
 
 class State:
@@ -29,6 +31,9 @@ class State:
         self.n_known: set[int] = set()
         self.groupings: dict[str, Any] = {}
         self.foreign: list[str] = []
+        self.traces: list[Trace] = []
+        self.earlier: list[tuple[str, Any, Any]] = []  # (release, its cell, its people) of other sessions
+        self.known: list[Floats] = []  # deltas that `session.deltas` gave, printed or not
         known = people if people is not None else ages
         if known is not None:
             self.roster(len(known), people)
@@ -79,22 +84,54 @@ class State:
         """A name for one per-person variable.
 
         Values that agree wherever both are known are one variable, whoever is missing from either: otherwise a table
-        without one person and a mean with that person would not be seen as linked. Values that agree for most people
-        and differ for some are refused: a mean with and one without the changed people is their sum.
+        without one person and a mean with that person would not be seen as linked. Rounded and slightly blurred copies
+        are the same variable too.
+
+        Raises
+        ------
+        RefusedError
+            For values of an earlier output, or of `session.deltas`, in another unit or with an offset: rounding is to
+            0.1 years, and copies give more digits. For those of an earlier output with some people's changed: a mean
+            with and one without the changed people is their sum.
         """
-        for name, known in self.linked.values.items():
-            both = np.isfinite(known) & np.isfinite(values)
-            if both.any() and np.array_equal(known[both], values[both]):
-                self.linked.values[name] = np.where(np.isfinite(known), known, values)
-                return name
-            if both.any() and 2 * int((known[both] == values[both]).sum()) > int(both.sum()) and np.ptp(values[both]):
+        printed = {c.variable for c in self.linked.cells.values() if c.variable is not None}
+        for known in self.known:
+            copy = copy_of(known, values)
+            if copy is not None and copy.share == 1.0 and not copy.identical:
+                raise RefusedError(_UNIT, next_step=_AS_THEY_ARE)
+        found: str | None = None
+        for name, known in [*self.linked.values.items(), *((None, v) for v in self.compared_with())]:
+            if name is not None and name not in printed:
+                continue
+            copy = copy_of(known, values)
+            if copy is None:
+                continue
+            if not copy.identical and copy.share > 0.5:
+                raise RefusedError(_UNIT, next_step=_AS_THEY_ARE)
+            if copy.share < 1.0 and not near(copy, known, values):
                 raise RefusedError(
                     "these values are those of an earlier output with some people's changed",
                     next_step="Release one of the two; mark people who do not count as missing.",
                 )
-        name = f"v{len(self.linked.values) + 1}"
-        self.linked.values[name] = np.array(values, dtype=np.float64)
-        return name
+            found = found or name
+        if found is not None:
+            known = self.linked.values[found]
+            self.linked.values[found] = np.where(np.isfinite(known), known, values)
+            return found
+        return self._new_variable(values)
+
+    def compared_with(self) -> list[Floats]:
+        """Values behind outputs that print no cells (quantiles)."""
+        return [t.matrix[:, 0] for t in self.traces if t.kind == "quantiles"]
+
+    def _new_variable(self, values: Floats) -> str:
+        number = 1 + max((int(name[1:]) for name in self.linked.values), default=0)
+        self.linked.values[f"v{number}"] = np.array(values, dtype=np.float64)
+        return f"v{number}"
+
+
+_UNIT = "these values are those of an earlier output or of a model's deltas, in another unit or shifted"
+_AS_THEY_ARE = "Release the deltas in years as the model gives them, each time the same ones."
 
 
 def config_digest(config: Mapping[str, Any], own_key: str) -> dict[str, str]:

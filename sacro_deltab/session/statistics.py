@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, RefusedError
+from ..errors import InputError
 from ..facts.linked import PrintedCell
 from ..facts.measure import computed, count, dof_check, feature_facts, statistic_of, summary_facts
 from ..facts.people import Floats, Roster, label_text, numbers
@@ -16,6 +16,7 @@ from ..facts.types import Part
 from ..outputs import build
 from .common import about, build_facts
 from .entries import Candidate
+from .kin import Trace
 
 CUSTOMARY = 5  # quantiles asked for where nobody says which
 
@@ -62,21 +63,7 @@ def scalar_candidate(session: DeltabSession, kind: str, values: Any, title: str,
         statistic,
         shows_n=False,
     )
-    if statistic == "sd":
-        _refuse_close_sd(session, cell)
     return Candidate(document, build_facts(session, document, facts), (cell,), n=count(people))
-
-
-def _refuse_close_sd(session: DeltabSession, cell: PrintedCell) -> None:
-    """Two SDs of nearly the same people give the squares of the others away; the table attack knows means alone."""
-    least = int(session.ruleset.parameters["min_n"])
-    for other in session.state.linked.cells.values():
-        linked = other.statistic == "sd" and other.variable == cell.variable and other.role == "grand"
-        if linked and 0 < np.setxor1d(other.members, cell.members).size < least:
-            raise RefusedError(
-                "an SD of nearly the same people is in this session already",
-                next_step="Release one of the two, or drop the earlier one with session.drop(name).",
-            )
 
 
 def quantile_candidate(
@@ -116,7 +103,9 @@ def quantile_candidate(
         for label, percent, value in zip(labels, asked, found, strict=True)
     )
     facts = summary_facts(people, session.ruleset.parameters) | session.model_origin(values)
-    return Candidate(document, build_facts(session, document, facts, parts), n=count(people))
+    session.state.variable(people)  # refuses copies in other units or with some people's changed
+    trace = Trace(document.name, "quantiles", ("delta",), people[:, None].copy(), percents=tuple(asked))
+    return Candidate(document, build_facts(session, document, facts, parts), n=count(people), trace=trace)
 
 
 def feature_candidate(
@@ -136,7 +125,8 @@ def feature_candidate(
         about=about(session),
     )
     facts = feature_facts(matrix)
-    return Candidate(document, build_facts(session, document, facts), n=int(facts["n"].value))
+    trace = Trace(document.name, "features", tuple(names), matrix)
+    return Candidate(document, build_facts(session, document, facts), n=int(facts["n"].value), trace=trace)
 
 
 def correlation_candidates(
@@ -153,6 +143,7 @@ def correlation_candidates(
     names, matrix = _matrix(session, others, None)
     found, tails, sizes = [], [], []
     behind: list[int] = []  # people that each number rests on
+    pairs: list[Floats] = []
     for label, column in zip(names, matrix.T, strict=True):
         both = np.isfinite(people) & np.isfinite(column)
         n = int(both.sum())
@@ -163,6 +154,7 @@ def correlation_candidates(
         tails.append(float(result.pvalue))
         sizes.append(n)
         behind.append(min(n, carriers(people[both]), carriers(column[both])))
+        pairs.append(np.where(both[:, None], np.column_stack([people, column]), np.nan))
     stem = build.safe_name(name or "correlation")
     document = build.vector(
         "correlation", stem, title, names, found, label_column="variable", value_column="r", about=about(session)
@@ -172,10 +164,17 @@ def correlation_candidates(
         n=min(behind), residual_dof=min(sizes) - 2, acro__regression_check=dof_check(min(sizes) - 2, least)
     )
     parts = tuple(Part("row", label, {}, value) for label, value in zip(names, found, strict=True))
-    out = [Candidate(document, build_facts(session, document, shared, parts), n=min(behind))]
+    trace = Trace(
+        document.name,
+        "association",
+        tuple(label for name in names for label in ("delta", name)),
+        np.column_stack(pairs),
+        tuple((2 * i, 2 * i + 1) for i in range(len(names))),
+    )
+    out = [Candidate(document, build_facts(session, document, shared, parts), n=min(behind), trace=trace)]
     if not p_values:
         return out
-    for label, p, n, few in zip(names, tails, sizes, behind, strict=True):
+    for label, p, n, few, pair in zip(names, tails, sizes, behind, pairs, strict=True):
         one = build.vector(
             "p_value",
             build.safe_name(f"{stem}_p_{label}"),
@@ -187,7 +186,8 @@ def correlation_candidates(
             about=about(session),
         )
         facts = computed(n=few, residual_dof=n - 2, value=p, acro__regression_check=dof_check(n - 2, least))
-        out.append(Candidate(one, build_facts(session, one, facts, (Part("row", label, {}, p),)), n=few))
+        trace = Trace(one.name, "association", ("delta", label), pair, ((0, 1),))
+        out.append(Candidate(one, build_facts(session, one, facts, (Part("row", label, {}, p),)), n=few, trace=trace))
     return out
 
 
@@ -237,7 +237,9 @@ def regression_candidate(
     least = int(session.ruleset.parameters["min_residual_dof"])
     facts = computed(n=rarest, residual_dof=dof, acro__regression_check=dof_check(dof, least))
     parts = tuple(Part("row", label, computed(row__statistic=kind, value=v), v) for label, kind, v in rows)
-    return Candidate(document, build_facts(session, document, facts, parts), n=rarest)
+    matrix = np.where(whole[:, None], np.column_stack([people, matrix]), np.nan)
+    trace = Trace(document.name, "association", ("delta", *names), matrix, (tuple(range(len(names) + 1)),))
+    return Candidate(document, build_facts(session, document, facts, parts), n=rarest, trace=trace)
 
 
 def carriers(column: Floats) -> int:

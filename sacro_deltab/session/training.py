@@ -15,6 +15,7 @@ from ..facts.people import numbers
 from ..facts.types import Fact
 from ..privacy.spend import Receipt
 from .common import ROWS_ARE_PEOPLE
+from .plausible import CLIPS, own_deltas
 from .weights import training_facts
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class TrainedHere:
     digest: bytes
     people: bytes
     n_noisy: int | None
+    plain: bool = False  # its deltas of its own people may be large for the noise alone
 
     @property
     def formal(self) -> bool:
@@ -170,10 +172,28 @@ def train(
         digest=_model_digest(model),
         people=_people_digest(matrix, ages, confounds),
         n_noisy=model.n_noisy,
+        plain=own_deltas(matrix, ages, model.weights, session.ruleset.parameters) and _within(confounds, bounds, basis),
     )
     if receipt is not None:
         session.journal.write("spend", {"entry": receipt.entry, "epsilon": float(epsilon)})
     return model
+
+
+def _within(confounds: Any | None, bounds: Any | None, basis: Any | None) -> bool:
+    """Whether every confound lies near its public bounds."""
+    if confounds is None:
+        return True
+    pairs = getattr(bounds, "confound_bounds", None)
+    if pairs is None and basis is not None:
+        names = [str(name) for name in getattr(confounds, "columns", ())]
+        pairs = [basis.confounds.get(name) for name in names]
+    columns = [numbers(column) for column in _columns(confounds)]
+    if not pairs or len(pairs) != len(columns) or any(pair is None for pair in pairs):
+        return False
+    return all(
+        bool((np.abs(c[np.isfinite(c)] - (low + high) / 2) <= CLIPS * (high - low) / 2).all())
+        for c, (low, high) in zip(columns, pairs, strict=True)
+    )
 
 
 def deltas(session: DeltabSession, model: Any, X: Any, age: Any, confounds: Any | None, kind: str) -> Any:
@@ -203,7 +223,9 @@ def deltas(session: DeltabSession, model: Any, X: Any, age: Any, confounds: Any 
         note = "deltas of rows that are not those of the training: their origin is not that of the formal release"
         session.not_checked += [] if note in session.not_checked else [note]
     formal = trained is not None and trained.formal and same
-    session.remember_origin(out, "formal_release" if formal else "unprotected", own=trained is not None and same)
+    session.remember_origin(
+        out, "formal_release" if formal else "unprotected", own=trained is not None and same and trained.plain
+    )
     return out
 
 
