@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError
 from .policy import TablePolicy
-from .rounding import round_n, round_value
+from .rounding import round_value, shown_n
 from .table import ROLES, Atom, Attacker, Cell, Problem, PublishedSet
 
 
@@ -173,7 +173,7 @@ def _cells(
             members = (len(atoms) - 1,)
         n = sum(atoms[a].n for a in members)
         below = {"rule": policy.n_round_below, "all": n + 1}.get(spec.n_rounding)
-        published = n if below is None else round_n(n, base=policy.n_round_base, below=below)
+        published = n if below is None else shown_n(n, base=policy.n_round_base, below=below, ties=policy.ties)
         total = squares = mean = None
         if all(atoms[a].sum is not None for a in members):
             total = float(sum(atoms[a].sum or 0.0 for a in members))

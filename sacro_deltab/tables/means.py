@@ -106,7 +106,6 @@ class _Fraction:
             }
             if row:
                 self.identity_rows.append(row)
-        self._whole: Model | None = None
 
     def _shared_rows(self) -> list[tuple[list[int], list[float], float, float]]:
         rows: list[tuple[list[int], list[float], float, float]] = []
@@ -128,26 +127,33 @@ class _Fraction:
                 rows.append(([self.k + c, c], [1.0, -low], 0.0, INF))
         return rows
 
-    def _model(self) -> Model:
+    def _model(self, largest_sum: float | None) -> Model:
+        """Whole people n, sums s; with `largest_sum` also z: somebody is in the class, else its sum is 0."""
         k = self.k
-        free = INF
         model = Model(
-            [0.0] * k + [-free] * k,
-            [self.s.cap] * k + [free] * k,
-            [self.s.integer] * k + [False] * k,
+            [0.0] * k + [-INF] * k + ([] if largest_sum is None else [0.0] * k),
+            [self.s.cap] * k + [INF] * k + ([] if largest_sum is None else [1.0] * k),
+            [self.s.integer] * k + [False] * k + ([] if largest_sum is None else [True] * k),
             max_nodes=200_000,
         )
         rows = self._shared_rows()
         for columns, lo, hi in self.count_rows:
             rows.append((columns, [1.0] * len(columns), float(lo), INF if hi is None else float(hi)))
         rows.append((self.n_columns, [1.0] * len(self.n_columns), 1.0, INF))
+        if largest_sum is not None:
+            for c in range(k):
+                rows.append(([c, 2 * k + c], [1.0, -1.0], 0.0, INF))
+                rows.append(([k + c, 2 * k + c], [1.0, -largest_sum], -INF, 0.0))
+                rows.append(([k + c, 2 * k + c], [1.0, largest_sum], 0.0, INF))
         model.add_rows(rows)
         return model
 
     def _relaxed(self, sign: int, t_high: float) -> float:
-        """Charnes-Cooper relaxation with 1/N of the group between 0 and `t_high`."""
+        """Charnes-Cooper relaxation with 1/N of the group between 0 and `t_high`; 0: the limit of large groups, in
+        which classes of bounded size have no part."""
         k = self.k
-        model = Model([0.0] * k + [-INF] * k + [0.0], [INF] * (2 * k) + [t_high])
+        sums = [0.0 if t_high == 0.0 and top is not None else INF for top in self._tops()]
+        model = Model([0.0] * k + [-v for v in sums] + [0.0], [INF] * k + sums + [t_high])
         rows = self._shared_rows()
         t = 2 * k
         for columns, lo, hi in self.count_rows:
@@ -163,33 +169,47 @@ class _Fraction:
 
     def end(self, sign: int) -> float | None:
         """The least (`sign` +1) or largest (−1) mean."""
+        best = self._without_bounds(sign) if self.s.bounds is None and self.s.integer else self._within_bounds(sign)
+        if best is None or all(top is not None for top in self._tops()):
+            return best
+        ray = self._relaxed(sign, 0.0)
+        return None if sign * ray == -INF else sign * min(sign * best, sign * ray)
+
+    def _within_bounds(self, sign: int) -> float | None:
         relaxed = self._relaxed(sign, 1.0)
         if relaxed in (INF, -INF):
             if sign * relaxed < 0:
                 return None
             raise Contradiction("no table fits what is published", next_step="check the means and totals")
-        open_n = any(hi is None for _, _, hi in self.count_rows) or not self._capped()
-        ray = self._relaxed(sign, 0.0) if open_n else sign * INF
-        best = self._dinkelbach(sign, relaxed)
-        return sign * min(sign * best, sign * ray)
+        return self._dinkelbach(sign, relaxed, self._model(None))
 
-    def _capped(self) -> bool:
-        seen: set[int] = set()
+    def _without_bounds(self, sign: int) -> float | None:
+        """Nothing is known of one person's value, but nobody has no value: a class is empty or its sum is free.
+
+        Free sums are let run to a limit far above what is printed, then to twice it: what moves along is unbounded.
+        """
+        tops = [self.s.cap if top is None else float(top) for top in self._tops()]
+        printed = [max(abs(lo), abs(hi)) * sum(tops[c] for c in columns) for columns, lo, hi in self.mean_rows]
+        limit = 10.0 * (self.k + 1) * (1.0 + max(map(float, printed), default=0.0))
+        first, second = (self._dinkelbach(sign, 0.0, self._model(limit * times)) for times in (1.0, 2.0))
+        return first if abs(first - second) <= 1e-6 * max(1.0, abs(first)) else None
+
+    def _tops(self) -> list[int | None]:
+        """Largest N of every class by the rows it is in (`None`: open above)."""
+        tops: list[int | None] = [None] * self.k
         for columns, _, hi in self.count_rows:
-            if hi is not None:
-                seen.update(columns)
-        return seen == set(range(self.k))
+            for c in columns if hi is not None else ():
+                top = tops[c]
+                tops[c] = hi if top is None or (hi is not None and hi < top) else top
+        return tops
 
-    def _dinkelbach(self, sign: int, relaxed: float) -> float:
-        if self._whole is None:
-            self._whole = self._model()
-        ratio = relaxed
-        cost = np.zeros(2 * self.k)
+    def _dinkelbach(self, sign: int, ratio: float, model: Model) -> float:
+        cost = np.zeros(model.n)
         best: float | None = None
         for _ in range(100):
             cost[self.s_columns] = sign
             cost[self.n_columns] = -sign * ratio
-            found = self._whole.minimise(cost)
+            found = model.minimise(cost)
             if found.status == "infeasible":
                 raise Contradiction("no table fits what is published", next_step="check the means and totals")
             if found.status != "optimal":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import InputError
 from .complement import protect
-from .rounding import round_n, round_value
+from .rounding import round_value, shown_n
 from .shares import withhold
 from .table import Cell, Problem
 
@@ -163,7 +163,7 @@ def _join(problem: Problem, name: str, cells: Sequence[Cell]) -> Cell:
     atoms = tuple(sorted({a for c in cells for a in c.atoms}))
     n = problem.size(atoms)
     below = {"rule": policy.n_round_below, "all": n + 1}.get(first.n_rounding)
-    published = n if below is None else round_n(n, base=policy.n_round_base, below=below)
+    published = n if below is None else shown_n(n, base=policy.n_round_base, below=below, ties=policy.ties)
     sums = [problem.atoms[a].sum for a in atoms]
     total = None if any(s is None for s in sums) else float(sum(s for s in sums if s is not None))
     mean = None

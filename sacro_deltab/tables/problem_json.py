@@ -12,7 +12,7 @@ from ..shape import fits
 from .identities import identity_from_json, identity_to_json
 from .policy import TablePolicy, as_share
 from .primary import is_primary_n
-from .rounding import half_width, round_n, round_value, rounded_n_interval
+from .rounding import half_width, round_value, rounded_n_interval, shown_n
 from .table import ROLES, Atom, Attacker, Cell, Problem, PublishedSet
 
 # What a case file means when it does not say (fixtures/cases/suppression/README.md); sessions use the rule set's.
@@ -175,8 +175,7 @@ def _published_n(
         return n
     below = policy.n_round_below if rounding == "rule" else None
     if "n_published" not in entry:
-        base = policy.n_round_base
-        return round_n(n, base=base, below=policy.n_round_below if rounding == "rule" else n + 1)
+        return shown_n(n, base=policy.n_round_base, below=below, ties=policy.ties)
     published = reader.count(entry["n_published"], place)
     low, high = rounded_n_interval(published, base=policy.n_round_base, below=below, ties=policy.ties)
     if not low <= n <= high:

@@ -66,10 +66,11 @@ def published_interval(problem: Problem, cell: Cell, believes: bool = True) -> t
     lo, hi = rounded_n_interval(cell.n_published, base=policy.n_round_base, below=below, ties=policy.ties)
     if not knows_rule:
         return lo, hi
-    if lo == 0 and not policy.zeros_are_primary and cell.n == 0:
-        return 0, 0  # a printed 0 is nobody: 1 or 2 people would have been withheld
+    nobody = lo == 0 and not policy.zeros_are_primary  # may be printed: 1 or 2 people would have been withheld
+    if hi >= policy.min_n:
+        return (0 if nobody else max(lo, policy.min_n)), hi
     # A pattern that prints a primary cell breaks the rule the reader believes in; then the number alone counts.
-    return (max(lo, policy.min_n), hi) if hi >= policy.min_n else (lo, hi)
+    return (0, 0) if nobody and cell.n == 0 else (lo, hi)
 
 
 def breaks_rule(problem: Problem, suppressed: frozenset[str]) -> bool:

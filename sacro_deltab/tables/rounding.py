@@ -130,6 +130,15 @@ def round_table_n(counts: Iterable[int], *, base: int, below: int) -> list[int]:
     return values
 
 
+def shown_n(n: int, *, base: int, below: int | None, ties: str = "even") -> int:
+    """How a count is published; parameters as in `rounded_n_interval`."""
+    if below is not None and n >= below:
+        return n
+    if ties == "up":
+        return base * ((2 * n + base) // (2 * base))
+    return int(round_value(n, to_nearest=base))
+
+
 def rounded_n_interval(published: int, *, base: int, below: int | None, ties: str = "even") -> tuple[int, int]:
     """Every count that is published as `published`: the attacker's interval (closed).
 
@@ -141,14 +150,8 @@ def rounded_n_interval(published: int, *, base: int, below: int | None, ties: st
         "even" (this module's rule) or "up"; they differ for even bases only.
     """
 
-    def shown(n: int) -> int:
-        if below is not None and n >= below:
-            return n
-        if ties == "up":
-            return base * ((2 * n + base) // (2 * base))
-        return int(round_value(n, to_nearest=base))
-
-    ok = [n for n in range(max(0, published - base), published + base + 1) if shown(n) == published]
+    near = range(max(0, published - base), published + base + 1)
+    ok = [n for n in near if shown_n(n, base=base, below=below, ties=ties) == published]
     if not ok:
         raise InputError(
             "a published N is not one that the rounding rule can print",
@@ -193,4 +196,5 @@ __all__ = [
     "round_table_n",
     "round_value",
     "rounded_n_interval",
+    "shown_n",
 ]
