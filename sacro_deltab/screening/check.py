@@ -142,7 +142,7 @@ def _context(
 
         context.cohort = read_cohort_facts(cohort, context.ruleset.parameters)
         context.known.add_ns([context.cohort.n])
-        context.known.columns = context.cohort.sorted_columns()
+        context.known.columns = context.cohort.file.sorted_columns()
     return context
 
 

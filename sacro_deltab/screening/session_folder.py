@@ -25,6 +25,9 @@ def check_session(session: Session) -> None:
     for record in session.records:
         _load_documents(session, record)
     learn(session)
+    cohort = session.context.cohort
+    if cohort is not None:
+        cohort.sources.learn(session.evidence)
     _attack(session)
     session.report.folder_findings += repeated_types(
         session.documents, session.context.known.ns, session.context.min_n()
@@ -32,6 +35,8 @@ def check_session(session: Session) -> None:
     for record in session.records:
         if record.is_ours or session.entry_of(record) is not None or is_special(record):
             session.report.outputs += _judge_record(session, record)
+    if cohort is not None:
+        session.report.folder_findings += cohort.linked(session.problems)
 
 
 def is_special(record: Record) -> bool:

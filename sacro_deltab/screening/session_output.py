@@ -171,7 +171,8 @@ def _judge_document(
         )
     shared.add(*_attested_by_folder(session, facts))
     if session.context.cohort is not None:
-        shared.add(*session.context.cohort.compare(str(entry["name"]), facts, raw))
+        attacked = session.tables is not None and session.tables.complete
+        shared.add(*session.context.cohort.compare(str(entry["name"]), facts, raw, attacked=attacked))
 
 
 def _raw(entry: Mapping[str, Any], shared: FileReport) -> OutputDocument | None:

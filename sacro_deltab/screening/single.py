@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from ..facts.types import Fact, Facts, Part, Provider
 from ..outputs import MARK, OutputDocument
 from ..rules.types import Decision
 from .archives import Member, read_members, read_tar
+from .cohort_measure import is_noised
 from .content import Content, Remark
 from .context import Context
 from .detect import screen
@@ -19,6 +20,7 @@ from .facts_file import Attested
 from .plausible import shape_findings
 from .reading import EXPORT, IMAGES, read_content, unpack
 from .report import FileReport, Noted, note
+from .single_cohort import judge_by_cohort, type_of_table
 from .snapshot import Snapshot
 from .tabular import TableData
 
@@ -102,7 +104,7 @@ def _check_plain(snapshot: Snapshot, context: Context) -> FileReport:
     known = replace(context.known, ns=set(context.known.ns))
     if attested is not None:
         known.add_ns(v for k, v in attested.facts.items() if k in ("n", "n_node") and type(v) is int)
-    document, findings = _document(content, snapshot, attested)
+    document, findings = _document(content, snapshot, attested, cohort=context.cohort is not None)
     remarks = screen(content, known, snapshot.name.rsplit("!", 1)[-1], typed=document is not None)
     report.add(*findings, *(Noted.of_remark(remark) for remark in remarks))
     if document is not None:
@@ -125,14 +127,20 @@ def guessed_type(remarks: Iterable[Remark]) -> str | None:
 
 
 def _document(
-    content: Content, snapshot: Snapshot, attested: Attested | None
+    content: Content, snapshot: Snapshot, attested: Attested | None, *, cohort: bool
 ) -> tuple[OutputDocument | None, list[Noted]]:
     if content.kind == "json":
         return document_of_json(content, snapshot.data)
-    if content.kind == "table" and attested is not None and attested.output_type is not None:
-        table: TableData = content.data
-        return document_of_csv(table, snapshot.data, stem_of(snapshot.name), attested.output_type, attested.title)
-    return None, []
+    if content.kind != "table":
+        return None, []
+    table: TableData = content.data
+    kind = None if attested is None else attested.output_type
+    if kind is None and cohort:
+        kind = type_of_table(table)
+    if kind is None:
+        return None, []
+    title = None if attested is None else attested.title
+    return document_of_csv(table, snapshot.data, stem_of(snapshot.name), kind, title)
 
 
 def _not_judged(report: FileReport, context: Context, missing: Iterable[str] = ()) -> Noted:
@@ -172,26 +180,44 @@ def _judge(
     report: FileReport, document: OutputDocument, content: Content, attested: Attested | None, context: Context
 ) -> None:
     file_format = _FORMATS.get(content.kind, "other")
-    if attested is None and context.cohort is None:
+    if attested is not None and attested.output_type not in (None, document.type):
+        report.add(note("type", "block", f"The facts speak of {attested.output_type}, the file of {document.type}."))
+        return
+    own = own_facts(document, file_format, context)
+    spoken = None if attested is None else attested.to_facts(document.name, document.type)
+    if context.cohort is not None and not is_noised(spoken) and judge_by_cohort(report, document, own, spoken, context):
+        report.add(*_shape(document, spoken, context))
+        return
+    if spoken is None:
         report.add(_not_judged(report, context, _required(document.type, context)))
         return
-    said = attested or Attested(document.type)
-    if said.output_type not in (None, document.type):
-        report.add(note("type", "block", f"The facts speak of {said.output_type}, the file of {document.type}."))
-        return
-    facts = said.to_facts(document.name, document.type).with_facts(*own_facts(document, file_format, context))
-    facts = _without_noise(facts)
+    if context.cohort is not None:
+        report.add(*context.cohort.compare(document.name, spoken, document))
+    facts = _without_noise(_profiled(spoken, context).with_facts(*own))
     facts = Facts(facts.output_name, facts.output_type, facts.facts, _complete_parts(facts.parts, document, context))
     missing_parts = parts_missing(facts, document, context)
     if missing_parts:
         report.add(_not_judged(report, context, missing_parts))
         return
     apply_rules(report, facts, document, context, sha256=report.sha256)
-    n = facts.get("n")
-    people = n.value if n is not None and type(n.value) is int else None
-    kind = context.ruleset.cls(document.type) if document.type in context.output_types else ""
-    report.add(*shape_findings(document, people, context.min_n(), kind))
+    report.add(*_shape(document, facts, context))
     cap_noise(report, facts)
+
+
+def _shape(document: OutputDocument, facts: Facts | None, context: Context) -> Iterator[Noted]:
+    n = None if facts is None else facts.get("n")
+    people = n.value if n is not None and type(n.value) is int else None
+    if people is None and context.cohort is not None:
+        people = context.cohort.n
+    kind = context.ruleset.cls(document.type) if document.type in context.output_types else ""
+    return shape_findings(document, people, context.min_n(), kind)
+
+
+def _profiled(facts: Facts, context: Context) -> Facts:
+    """With what the site profile attests for every output."""
+    profile = context.ruleset.profile
+    said = {} if profile is None else profile.attest
+    return facts.with_facts(*(Fact(name, value, Provider.ATTESTED) for name, value in said.items()))
 
 
 def _without_noise(facts: Facts) -> Facts:
