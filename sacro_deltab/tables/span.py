@@ -7,8 +7,10 @@ found derivable is proved so by whole-number checks where it is reported.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from .solver import INF, Model, SolverError
 PRIME = 2_147_483_629  # largest prime below 2**31 - 1 that is not Mersenne; products fit in int64
 IntArray = NDArray[np.int64]
 MIXED = 2_000  # classes from which membership is tested on random combinations of columns
+TERMS = 2_000  # largest numerator and denominator that are believed
 LISTED = 300  # classes up to which the smallest group is always found, however large it is
 
 
@@ -252,17 +255,15 @@ class _Block:
 
     def _program(self, limit: int | None) -> list[list[int]]:
         """Many dimensions: a whole-number program over the basis, its answer checked modulo the prime."""
-        d, m = self.basis.shape
-        signed = np.where(self.basis > PRIME // 2, self.basis - PRIME, self.basis)
-        lower = [0.0] * m
-        model = Model(lower, [1.0] * m, [True] * m)
+        m = self.basis.shape[1]
+        model = Model([0.0] * m, [1.0] * m, [True] * m)
         rows = []
-        for j in range(m):
-            if j in self.pivots:
-                continue
-            touching = np.flatnonzero(signed[:, j])
+        for j in sorted(set(range(m)) - set(self.pivots)):
+            touching = np.flatnonzero(self.basis[:, j])
             columns = [self.pivots[i] for i in touching] + [j]
-            rows.append((columns, [float(signed[i, j]) for i in touching] + [-1.0], 0.0, 0.0))
+            shares = [_fraction(int(self.basis[i, j])) for i in touching]
+            scale = math.lcm(*(f.denominator for f in shares))
+            rows.append((columns, [*(float(f * scale) for f in shares), -float(scale)], 0.0, 0.0))
         weights = np.asarray(self.weight, dtype=np.float64)
         high = INF if limit is None else float(limit)
         rows.append((list(range(m)), weights.tolist(), 1.0, high))
@@ -275,11 +276,20 @@ class _Block:
                 "whether a small group is derivable could not be settled", next_step="split the session's tables"
             )
         vector = np.rint(found.x).astype(np.int64)
-        bits = vector[self.pivots]
-        check = (bits @ self.basis) % PRIME if d else vector
-        if not np.array_equal(check, vector):
-            return []
+        if not np.array_equal((vector[self.pivots] @ self.basis) % PRIME, vector):
+            raise SolverError("the solver's group is not derivable", next_step="split the session's tables")
         return [[self.classes[j] for j in np.flatnonzero(vector)]]
+
+
+def _fraction(value: int) -> Fraction:
+    """The fraction of smallest terms that is `value` modulo the prime (half of Euclid's algorithm)."""
+    a, b, previous, current = PRIME, value, 0, 1
+    while 2 * b * b > PRIME:
+        previous, current = current, previous - a // b * current
+        a, b = b, a % b
+    if max(b, abs(current)) > TERMS:  # one remainder in a thousand has such a fraction by chance
+        raise SolverError("whether a small group is derivable could not be settled", next_step="split the tables")
+    return Fraction(b, current)
 
 
 def _split(block: IntArray, pivots: list[int], classes: list[int], weight: Sequence[int]) -> list[_Block]:
