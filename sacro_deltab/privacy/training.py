@@ -28,7 +28,7 @@ ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
 DELTA_CAP = 1e-6  # δ used when none is given, or 1/N² where that is smaller and N is public
 WEIGHT_OUTPUTS = (
     "beta1", "beta2", "beta2sq", "gamma", "gammasq", "pca_components", "x_mean", "x_std", "y_mean", "ysq_mean",
-    "ysq_slope", "conf_beta", "folded_weights",
+    "ysq_slope", "conf_beta", "folded_weights", "noised_moments",
 )  # fmt: skip
 
 
