@@ -9,6 +9,7 @@ STAMP := $(VENV)/.installed
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,crate,dask,parquet,accounting]'
+	$(BIN)/python -m compileall -q sacro_deltab  # also where Python may not write bytecode: start-up takes half
 	touch $(STAMP)
 
 demo: $(STAMP)

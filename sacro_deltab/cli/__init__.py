@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from functools import cache
@@ -50,6 +51,7 @@ def _register() -> None:
 
 def main(argv: list[str] | None = None) -> None:
     """Console entry point. Known errors become one message on stderr and the exit code they carry."""
+    gc.set_threshold(50_000, 20, 100)  # importing ACRO makes half a million objects that stay: a second of collections
     _register()
     try:
         app(args=argv)

@@ -138,7 +138,7 @@ class _Reader:
         start = 1
         try:
             for cells in reader:
-                if any(len(cell) > LONGEST_VALUE for cell in cells):
+                if max(map(len, cells), default=0) > LONGEST_VALUE:
                     raise self._error("A value is thousands of characters long.", start, "Repair the line.")
                 yield start, cells
                 start = reader.line_num + 1

@@ -47,7 +47,7 @@ def vector(
 ) -> OutputDocument:
     """One number a name: coefficients, quantiles, correlations, p-values, feature means."""
     columns = (Column(label_column, "label"), Column(value_column, "value", unit))
-    rows = tuple((label, _number(value)) for label, value in zip(labels, values, strict=True))
+    rows = tuple((label, _number(value)) for label, value in zip(labels, _plain(values), strict=True))
     return OutputDocument(name, output_type, title, columns, rows, dict(about))
 
 
@@ -67,7 +67,8 @@ def matrix(
     `columns` are (name, unit) pairs; `values` one row of numbers for each label.
     """
     heads = (Column(label_column, "label"), *(Column(column, "value", unit) for column, unit in columns))
-    rows = tuple((label, *(_number(v) for v in row)) for label, row in zip(labels, values, strict=True))
+    plain = _plain(values)
+    rows = tuple((label, *map(_number, row)) for label, row in zip(labels, plain, strict=True))
     return OutputDocument(name, output_type, title, heads, rows, dict(about))
 
 
@@ -111,6 +112,11 @@ def count_table(
 def percent_label(percent: float) -> str:
     """`2.5` → "2.5", `50.0` → "50": the key of a quantile."""
     return str(int(percent)) if float(percent).is_integer() else repr(float(percent))
+
+
+def _plain(values: Any) -> Any:
+    """An array as lists of Python numbers, all at once; anything else as it is."""
+    return values.tolist() if hasattr(values, "tolist") else values
 
 
 def _number(value: Any) -> Any:

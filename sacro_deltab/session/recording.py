@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, SacroDeltabError
@@ -175,6 +176,7 @@ def properties(session: DeltabSession, entry: Entry) -> dict[str, Any]:
     return out
 
 
+@cache
 def tool_version() -> str:
     """This package and ACRO with their versions."""
     from importlib.metadata import version
