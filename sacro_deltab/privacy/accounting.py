@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import PrivacyError
-from .mechanisms import delta_of_mu, epsilon_of_mu, mu_of
+from .mechanisms import checked_delta, delta_of_mu, epsilon_of_mu, mu_of, number_of, positive
 
 
 @dataclass(frozen=True)
@@ -51,21 +51,21 @@ class Release:
 
     @property
     def strength(self) -> float | None:
-        """μ of one repetition; None where the mechanism is not Gaussian."""
-        if self.mechanism.startswith(("gaussian", "discrete_gaussian")):
-            if self.mu is not None:
-                return self.mu
-            if self.sigma is not None:
-                return self.sensitivity / self.sigma
-        return None
+        """μ of one repetition, the larger where μ and σ are both stated; None where the mechanism is not Gaussian."""
+        if not self.mechanism.startswith(("gaussian", "discrete_gaussian")):
+            return None
+        stated = [] if self.mu is None else [self.mu]
+        if self.sigma is not None:
+            stated.append(self.sensitivity / self.sigma)
+        return max(stated, default=None)
 
     @property
     def rho(self) -> float | None:
         """zCDP of one repetition: μ²/2 for a Gaussian, ε²/2 for pure ε; None where neither holds."""
         strength = self.strength
         if strength is not None:
-            return strength**2 / 2
-        return self.pure_epsilon**2 / 2 if self.delta_dp == 0 else None
+            return strength * strength / 2
+        return self.pure_epsilon * self.pure_epsilon / 2 if self.delta_dp == 0 else None
 
     @property
     def pure_epsilon(self) -> float:
@@ -89,28 +89,48 @@ class Release:
     def read(cls, source: Any) -> Release:
         """Read a `Release`, a `SpendRequest`, a privacy statement or a dictionary in the words of the cases."""
         if isinstance(source, cls):
-            return source
+            return source.checked()
         get = source.get if isinstance(source, Mapping) else lambda key, default=None: getattr(source, key, default)
 
-        def first(*names: str) -> Any:
-            return next((get(name) for name in names if get(name) is not None), None)
+        def first(*names: str, default: float | None = None) -> Any:
+            return next((value for value in map(get, names) if value is not None), default)
 
-        mechanism = str(first("mechanism") or "")
-        if not mechanism:
+        mechanism = first("mechanism")
+        if not isinstance(mechanism, str) or not mechanism.strip():
             raise PrivacyError("a release names no mechanism", next_step='give "mechanism": "gaussian" or "laplace"')
-        release = cls(
+
+        def above_zero(*names: str) -> float | None:
+            found = first(*names)
+            return None if found is None else positive(names[0], found)
+
+        reach = above_zero("sensitivity_l2", "sensitivity_l1", "sensitivity")
+        count = above_zero("count")
+        return cls(
             mechanism=mechanism,
-            epsilon=float(first("epsilon_claimed", "epsilon") or 0.0),
-            delta_dp=float(first("delta_claimed", "delta_dp", "delta") or 0.0),
-            mu=None if first("mu") is None else float(first("mu")),
-            sigma=None if first("sigma", "sigma_unit") is None else float(first("sigma", "sigma_unit")),
-            sensitivity=float(first("sensitivity_l2", "sensitivity_l1", "sensitivity") or 1.0),
-            scale=None if first("scale") is None else float(first("scale")),
-            count=int(first("count") or 1),
-        )
-        if release.count < 1 or release.epsilon < 0 or release.delta_dp < 0:
-            raise PrivacyError("a release has a negative ε, δ or count", next_step="correct the release")
-        return release
+            epsilon=number_of("epsilon", first("epsilon_claimed", "epsilon", default=0.0)),
+            delta_dp=number_of("delta", first("delta_claimed", "delta_dp", "delta", default=0.0)),
+            mu=above_zero("mu"),
+            sigma=above_zero("sigma", "sigma_unit"),
+            sensitivity=1.0 if reach is None else reach,
+            scale=above_zero("scale"),
+            count=1 if count is None else count,  # type: ignore[arg-type]
+        ).checked()
+
+    def checked(self) -> Release:
+        """The same release, where its numbers make sense."""
+        count = positive("count", self.count)
+        if not count.is_integer():
+            raise PrivacyError("the count of a release must be whole", next_step="correct the release")
+        if number_of("epsilon", self.epsilon) < 0 or not 0 <= number_of("delta", self.delta_dp) < 1:
+            raise PrivacyError("a release has an ε below 0 or a δ outside [0, 1)", next_step="correct the release")
+        for name in ("mu", "sigma", "scale", "sensitivity"):
+            value = getattr(self, name)
+            if value is not None:
+                positive(name, value)
+        for noise in (self.sigma, self.scale):
+            if noise is not None and not 0 < self.sensitivity / noise < math.inf:
+                raise PrivacyError("the noise of a release does not fit its sensitivity", next_step="correct the unit")
+        return replace(self, count=int(count), mechanism=self.mechanism.strip().lower())
 
 
 @dataclass(frozen=True)
@@ -144,12 +164,12 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     return max(0.0, float(best.fun))
 
 
-def advanced(pairs: Sequence[tuple[float, float]], slack: float) -> EpsilonDelta:
-    """Kairouz, Oh & Viswanath 2015, theorem 3.5, for (ε, δ) pairs; never above the plain sum of ε."""
-    plain = sum(eps for eps, _ in pairs)
-    squares = sum(eps * eps for eps, _ in pairs)
-    drift = sum(eps * math.tanh(eps / 2) for eps, _ in pairs)
-    delta = sum(small for _, small in pairs) + slack
+def advanced(prices: Sequence[tuple[float, float, int]], slack: float) -> EpsilonDelta:
+    """Kairouz, Oh & Viswanath 2015, theorem 3.5, for (ε, δ, how often); never above the plain sum of ε."""
+    plain = sum(eps * count for eps, _, count in prices)
+    squares = sum(eps * eps * count for eps, _, count in prices)
+    drift = sum(eps * math.tanh(eps / 2) * count for eps, _, count in prices)
+    delta = sum(small * count for _, small, count in prices) + slack
     if squares == 0:
         return EpsilonDelta(0.0, delta)
     first = drift + math.sqrt(2 * squares * math.log(math.e + math.sqrt(squares) / slack))
@@ -179,14 +199,16 @@ def compose(
     PrivacyError
         A mechanism without a known cost: it never counts as free.
     """
-    if not 0 < delta < 1:
-        raise PrivacyError("delta must lie strictly between 0 and 1", next_step="give the δ to report the total at")
+    delta = checked_delta(delta)
+    slack = delta if advanced_slack is None else checked_delta(advanced_slack)
+    if isinstance(releases, Mapping | str | bytes) or not isinstance(releases, Iterable):
+        raise PrivacyError("releases must be a list", next_step="give the releases as a list, one item each")
     read = [Release.read(item) for item in releases]
     for item in read:
         if item.strength is None and item.scale is None and item.epsilon <= 0:
             raise PrivacyError(f"the cost of a {item.mechanism!r} release is not known", next_step="give its ε and δ")
-    pairs = [price for item in read for price in [item.price(delta)] * item.count]
-    basic = EpsilonDelta(sum(eps for eps, _ in pairs), sum(small for _, small in pairs))
+    prices = [(*item.price(delta), item.count) for item in read]
+    basic = EpsilonDelta(sum(eps * count for eps, _, count in prices), sum(small * count for _, small, count in prices))
     strengths = [item.strength for item in read]
     mu = rho = exact = zcdp = None
     if all(value is not None for value in strengths):
@@ -198,14 +220,14 @@ def compose(
         zcdp = epsilon_of_rho(rho, delta)
     return Composition(
         basic=basic,
-        advanced_kov=advanced(pairs, advanced_slack if advanced_slack is not None else delta),
+        advanced_kov=advanced(prices, slack),
         target_delta=delta,
         mu_gdp_total=mu,
         rho_zcdp_total=rho,
         epsilon_exact_gdp=exact,
         epsilon_zcdp_cks=zcdp,
         epsilon_pld=epsilon_pld(read, delta) if pld else None,
-        count=len(pairs),
+        count=sum(item.count for item in read),
     )
 
 

@@ -16,6 +16,20 @@ from ..errors import PrivacyError
 
 Method = Literal["analytic", "classical"]
 
+_TWO_BY_ROOT_PI = 2 / math.sqrt(math.pi)
+_SMALL_STEP = 0.1
+_LARGEST_MU = 1e6  # ε is then about 5e11
+# Gauss-Legendre on [0, 1], six points: exact to double precision for an analytic function on a step this small
+_GAUSS = tuple(
+    (0.5 + sign * x, w)
+    for x, w in (
+        (0.1193095930415985, 0.2339569672863455),
+        (0.3306046932331323, 0.1803807865240693),
+        (0.46623475710157603, 0.08566224618958517),
+    )
+    for sign in (-1, 1)
+)
+
 # Variance, in grid units squared, that the integer noise carries on top of the continuous one (see `integer_sigma`).
 SMOOTHING_VARIANCE = 16.0
 # Slack that covers double rounding in the root finder and in the scaling of blocks; ten thousand times their error.
@@ -77,28 +91,49 @@ class LaplaceScale(float):
         return math.sqrt(2.0) * float(self)
 
 
-def _positive(name: str, value: float) -> float:
+def number_of(name: str, value: object) -> float:
+    """A finite number, from anything that is one; a truth value or a text is none."""
+    if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
+        raise PrivacyError(f"{name} must be a number", next_step=f"give {name} as a number")
     try:
         number = float(value)
-    except (TypeError, ValueError):
-        raise PrivacyError(f"{name} must be a number above 0", next_step=f"give a positive {name}") from None
-    if not math.isfinite(number) or number <= 0:
-        raise PrivacyError(f"{name} must be a finite number above 0", next_step=f"give a positive {name}")
+    except (TypeError, ValueError, OverflowError):
+        raise PrivacyError(f"{name} must be one number", next_step=f"give {name} as a number") from None
+    if not math.isfinite(number):
+        raise PrivacyError(f"{name} must be finite", next_step=f"give {name} as a number")
     return number
 
 
-def _delta_word(delta: float) -> float:
-    number = float(delta)
-    if not math.isfinite(number) or not 0 < number < 1:
+def positive(name: str, value: object) -> float:
+    """A finite number above 0."""
+    number = number_of(name, value)
+    if number <= 0:
+        raise PrivacyError(f"{name} must be above 0", next_step=f"give a positive {name}")
+    return number
+
+
+def checked_delta(delta: object) -> float:
+    """δ strictly between 0 and 1."""
+    number = number_of("delta", delta)
+    if not 0 < number < 1:
         raise PrivacyError("delta must lie strictly between 0 and 1", next_step="use at most 1/N², for example 1e-6")
     return number
+
+
+def _quotient(above: float, below: float, what: str) -> float:
+    """above/below where it is a number that noise can be scaled to."""
+    value = above / below if below > 0 else math.inf
+    if not 0 < value < math.inf:
+        raise PrivacyError(f"{what} is beyond the numbers of a computer", next_step="use another unit")
+    return value
 
 
 def log_delta_of_mu(mu: float, epsilon: float) -> float:
     """Natural log of the exact δ of a μ-Gaussian-DP release at ε (Balle & Wang 2018, eq. 6).
 
     Uses φ(a) = e^ε φ(b), so that δ = φ(a)·(Mills(−a) − Mills(b)): no cancellation of two nearly equal tails of
-    very different size, relative error about 1e-14 where the textbook form loses four digits.
+    very different size, relative error about 1e-14 where the textbook form loses four digits. For a small μ the two
+    Mills ratios agree in nearly every digit; their difference is then the integral of the derivative.
     """
     from scipy.special import erfcx
 
@@ -110,7 +145,11 @@ def log_delta_of_mu(mu: float, epsilon: float) -> float:
         upper = float(log_ndtr(a))
         lower = epsilon + float(log_ndtr(-b))
         return upper + math.log1p(-math.exp(min(lower - upper, -1e-300)))
-    gap = float(erfcx(-a / math.sqrt(2)) - erfcx(b / math.sqrt(2)))
+    low, step = -a / math.sqrt(2), mu / math.sqrt(2)
+    if step < _SMALL_STEP:
+        gap = step * sum(w * (_TWO_BY_ROOT_PI - 2 * (t := low + step * x) * float(erfcx(t))) for x, w in _GAUSS)
+    else:
+        gap = float(erfcx(low) - erfcx(b / math.sqrt(2)))
     if gap <= 0:
         return -math.inf
     return -a * a / 2 + math.log(gap) - math.log(2)
@@ -118,14 +157,17 @@ def log_delta_of_mu(mu: float, epsilon: float) -> float:
 
 def delta_of_mu(mu: float, epsilon: float) -> float:
     """Exact δ of a μ-Gaussian-DP release at ε ≥ 0."""
-    return math.exp(log_delta_of_mu(_positive("mu", mu), float(epsilon)))
+    eps = number_of("epsilon", epsilon)
+    if eps < 0:
+        raise PrivacyError("epsilon must be at least 0", next_step="give a positive epsilon")
+    return math.exp(log_delta_of_mu(positive("mu", mu), eps))
 
 
 def mu_of(epsilon: float, delta: float) -> float:
     """Largest μ whose Gaussian release is (ε, δ)-private: 1/σ for sensitivity 1."""
     from scipy.optimize import brentq
 
-    eps, log_target = _positive("epsilon", epsilon), math.log(_delta_word(delta))
+    eps, log_target = positive("epsilon", epsilon), math.log(checked_delta(delta))
     low, high = 1e-3, 1.0
     while log_delta_of_mu(low, eps) > log_target:
         low, high = low / 10, low
@@ -133,7 +175,9 @@ def mu_of(epsilon: float, delta: float) -> float:
             raise PrivacyError("epsilon and delta are too small to calibrate noise for", next_step="raise epsilon")
     while log_delta_of_mu(high, eps) < log_target:
         low, high = high, high * 10
-    root: float = brentq(lambda mu: log_delta_of_mu(mu, eps) - log_target, low, high, xtol=1e-300, rtol=9e-16)
+    root: float = brentq(
+        lambda mu: log_delta_of_mu(mu, eps) - log_target, low, high, xtol=1e-300, rtol=9e-16, maxiter=999
+    )
     return root
 
 
@@ -141,13 +185,17 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
     """Smallest ε ≥ 0 at which a μ-Gaussian-DP release has the given δ (exact conversion)."""
     from scipy.optimize import brentq
 
-    strength, log_target = _positive("mu", mu), math.log(_delta_word(delta))
+    strength, log_target = positive("mu", mu), math.log(checked_delta(delta))
+    if strength > _LARGEST_MU:
+        raise PrivacyError("this noise is too small to give any ε", next_step="add noise")
     if log_delta_of_mu(strength, 0.0) <= log_target:
         return 0.0
     high = 1.0
     while log_delta_of_mu(strength, high) > log_target:
         high *= 2
-    root: float = brentq(lambda eps: log_delta_of_mu(strength, eps) - log_target, 0.0, high, xtol=1e-15, rtol=9e-16)
+    root: float = brentq(
+        lambda eps: log_delta_of_mu(strength, eps) - log_target, 0.0, high, xtol=1e-30, rtol=9e-16, maxiter=999
+    )
     return root
 
 
@@ -169,19 +217,20 @@ def gaussian_sigma(sensitivity: float, epsilon: float, delta: float, method: Met
     PrivacyError
         A parameter is not positive, not finite, or δ is not below 1.
     """
-    reach, eps, small = _positive("sensitivity", sensitivity), _positive("epsilon", epsilon), _delta_word(delta)
+    reach, eps, small = positive("sensitivity", sensitivity), positive("epsilon", epsilon), checked_delta(delta)
     if method == "analytic":
-        return Sigma(reach / mu_of(eps, small), valid=True, delta_exact=small, theorem_applies=True, method=method)
+        value = _quotient(reach, mu_of(eps, small), "sigma")
+        return Sigma(value, valid=True, delta_exact=small, theorem_applies=True, method=method)
     if method != "classical":
         raise PrivacyError(f"unknown method {method!r}", next_step='use "analytic" or "classical"')
-    value = reach * math.sqrt(2 * math.log(1.25 / small)) / eps
+    value = _quotient(reach * math.sqrt(2 * math.log(1.25 / small)), eps, "sigma")
     exact = delta_of_mu(reach / value, eps)
     return Sigma(value, valid=exact <= small, delta_exact=exact, theorem_applies=eps < 1, method=method)
 
 
 def gaussian_epsilon(sigma: float, sensitivity: float, delta: float) -> float:
     """Exact ε of Gaussian noise σ for an L2 sensitivity at δ; the inverse of `gaussian_sigma(method="analytic")`."""
-    return epsilon_of_mu(_positive("sensitivity", sensitivity) / _positive("sigma", sigma), delta)
+    return epsilon_of_mu(_quotient(positive("sensitivity", sensitivity), positive("sigma", sigma), "mu"), delta)
 
 
 # the word of the neighbouring relation → (a replaced person moves the full range?, divided by N?)
@@ -214,20 +263,22 @@ def laplace_scale(lower: float, upper: float, n: int | None, epsilon: float, adj
     The model behind the values must be fixed beforehand or itself formally released: otherwise one person of the
     training set moves every value and this sensitivity is void.
     """
-    eps = _positive("epsilon", epsilon)
-    if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
-        raise PrivacyError("lower must be below upper, both finite", next_step="give public clipping bounds")
-    if adjacency not in _LAPLACE_WORDS:
+    eps = positive("epsilon", epsilon)
+    low, high = number_of("lower", lower), number_of("upper", upper)
+    if not low < high:
+        raise PrivacyError("lower must be below upper", next_step="give public clipping bounds")
+    if not isinstance(adjacency, str) or adjacency not in _LAPLACE_WORDS:
         raise PrivacyError(
             f"unknown neighbouring relation {adjacency!r}", next_step="use one of " + ", ".join(sorted(_LAPLACE_WORDS))
         )
     full_range, divided = _LAPLACE_WORDS[adjacency]
-    if divided and (n is None or int(n) != n or n < 1):
-        raise PrivacyError("n must be a whole number of at least 1 for a mean", next_step="give the public N")
-    reach = float(upper - lower) if full_range else float(max(abs(lower), abs(upper)))
-    if divided and n is not None:
-        reach /= n
-    return LaplaceScale(reach / eps, sensitivity=reach, adjacency=adjacency)
+    reach = high - low if full_range else max(abs(low), abs(high))
+    if divided:
+        people = positive("n", n)
+        if not people.is_integer():
+            raise PrivacyError("n must be a whole number of people", next_step="give the public N")
+        reach /= people
+    return LaplaceScale(_quotient(reach, eps, "the scale"), sensitivity=reach, adjacency=adjacency)
 
 
 def integer_sigma(sensitivity_int: int, mu: float) -> float:
@@ -243,5 +294,5 @@ def integer_sigma(sensitivity_int: int, mu: float) -> float:
     """
     if sensitivity_int < 1:
         raise PrivacyError("the integer grid is too coarse for this bound", next_step="use a finer grid")
-    spread = sensitivity_int / _positive("mu", mu) * (1 + NUMERIC_SLACK)
+    spread = sensitivity_int / positive("mu", mu) * (1 + NUMERIC_SLACK)
     return math.sqrt(spread * spread + SMOOTHING_VARIANCE)

@@ -97,6 +97,18 @@ def test_an_unknown_mechanism_is_never_free() -> None:
         compose([{"mechanism": "rounding"}], 1e-6)
     with pytest.raises(PrivacyError):
         compose([{"sigma": 2.0}], 1e-6)
+    for wrong in (
+        {"sigma": 0.0}, {"sigma": -1}, {"sigma": math.nan}, {"sensitivity_l2": 0}, {"count": 1.5}, {"count": -1},
+        {"epsilon": "1"}, {"delta": 1.0}, {"mechanism": 3}, {"mu": math.inf}, {"sensitivity_l2": 1e308},
+    ):  # fmt: skip
+        with pytest.raises(PrivacyError):
+            compose([{"mechanism": "gaussian", "sigma": 4.0, "sensitivity_l2": 1.0, "epsilon": 1.1} | wrong], 1e-6)
+    for delta in (0, 1, math.nan, None, "x"):
+        with pytest.raises(PrivacyError):
+            compose([], delta)
+    for releases in (None, 5, {"mechanism": "gaussian"}, "gaussian", [5]):
+        with pytest.raises(PrivacyError):
+            compose(releases, 1e-6)
     mixed = compose([{"mechanism": "gaussian", "sigma": 4.0, "epsilon": 1.1, "delta": 1e-6},
                      {"mechanism": "exponential", "epsilon": 0.5}], 1e-6)  # fmt: skip
     assert mixed.epsilon_exact_gdp is None
@@ -111,6 +123,10 @@ def test_a_claim_below_what_the_noise_gives_is_not_believed() -> None:
     for got in (honest, cheap, silent):
         assert tuple(got.basic) == pytest.approx((1.9930914, 1e-5), rel=1e-5)
     assert compose([{"mechanism": "laplace", "scale": 0.5, "epsilon": 0.1}], 1e-6).basic.epsilon == 2.0
+    contradicted = compose([{"mechanism": "Gaussian", "mu": 0.01, "sigma": 2.0, "epsilon": 0.1, "delta": 1e-5}], 1e-5)
+    assert contradicted.basic.epsilon == pytest.approx(1.9930914, rel=1e-5)
+    many = compose([{"mechanism": "gaussian", "sigma": 1e6, "count": 10**9}], 1e-6)
+    assert many.mu_gdp_total == pytest.approx(math.sqrt(1e9) / 1e6)
 
 
 def test_visits_of_one_person_multiply_mu() -> None:

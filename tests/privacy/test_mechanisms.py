@@ -70,8 +70,11 @@ def test_agrees_with_dp_accounting(epsilon: float, delta: float) -> None:
 
 def test_agrees_with_high_precision() -> None:
     mpmath = pytest.importorskip("mpmath")
-    mpmath.mp.dps = 40
-    for mu, epsilon in ((1e-4, 1e-5), (0.2367, 1.0), (2.0, 8.0), (9.0, 60.0), (20.0, 1.0), (40.0, 3.0)):
+    mpmath.mp.dps = 400
+    for mu, epsilon in (
+        (1e-4, 1e-5), (0.2367, 1.0), (2.0, 8.0), (9.0, 60.0), (20.0, 1.0), (40.0, 3.0), (0.1414, 1e-8), (0.05, 0.3),
+        (2.7e-10, 1e-8), (1e-7, 3e-6),
+    ):  # fmt: skip
         a, b = mpmath.mpf(mu) / 2 - mpmath.mpf(epsilon) / mu, mpmath.mpf(mu) / 2 + mpmath.mpf(epsilon) / mu
         exact = mpmath.ncdf(a) - mpmath.exp(epsilon) * mpmath.ncdf(-b)
         assert delta_of_mu(mu, epsilon) == pytest.approx(float(exact), rel=1e-11)
@@ -103,6 +106,16 @@ def test_more_privacy_means_more_noise(epsilon: float, delta: float, factor: flo
         lambda: laplace_scale(-20, 20, None, 1, "replace_one"),
         lambda: laplace_scale(-20, 20, 500, 1, "nearby"),
         lambda: laplace_scale(-20, math.inf, 500, 1, "replace_one"),
+        lambda: gaussian_sigma(1, 1, None),  # type: ignore[arg-type]
+        lambda: gaussian_sigma("1", 1, 1e-6),  # type: ignore[arg-type]
+        lambda: gaussian_sigma(True, 1, 1e-6),
+        lambda: gaussian_sigma(1e308, 1e-8, 1e-300),
+        lambda: gaussian_epsilon(1e-300, 1e300, 1e-6),
+        lambda: laplace_scale("a", 20, 500, 1, "replace_one"),  # type: ignore[arg-type]
+        lambda: laplace_scale(-20, 20, 1.5, 1, "replace_one"),  # type: ignore[arg-type]
+        lambda: laplace_scale(-20, 20, math.nan, 1, "replace_one"),  # type: ignore[arg-type]
+        lambda: laplace_scale(-20, 20, 500, 1, ["replace_one"]),  # type: ignore[arg-type]
+        lambda: laplace_scale(-1e308, 1e308, None, 1e-3, "substitute_one_sum_only"),
     ],
 )
 def test_nonsense_is_refused(call) -> None:  # type: ignore[no-untyped-def]
