@@ -160,7 +160,7 @@ def descend(
         gap = target - row_sums(rows * b)
         b = b + step / n * purse.sum(f"step_{k}", gap[:, None] * rows, radius, share)
     width = scores.shape[1]
-    b1, intercept = b[:width], float(b[-1])
+    b1, intercept = _towards_public(job, purse, schedule, b[:width], n), float(b[-1])
     fitted = row_sums((scores - centre) * b1) + intercept
     by_conf, conf_mean = np.zeros(conf.shape[1]), np.zeros(conf.shape[1])
     if conf.shape[1]:
@@ -181,6 +181,22 @@ def descend(
         by_conf=by_conf,
         conf_mean=conf_mean,
     )
+
+
+def _towards_public(job: Job, purse: Purse, schedule: Schedule, b1: Array, n: float) -> Array:
+    """b1 drawn to that of the public people as far as its own error explains the gap between the two.
+
+    On white scores round k leaves 1 − step of an earlier error and adds step·noise/N; sampling adds the residual
+    variance over N. Where the public people's relation is another one the gap is large and little is drawn.
+    """
+    assert job.basis is not None
+    half, width = job.bounds.age_half, b1.size
+    error = 0.0
+    for k, step in enumerate(schedule.steps, 1):
+        error = (1 - step) ** 2 * error + (step * purse.sd[f"step_{k}"] / n) ** 2
+    error += (float(job.basis.residual_sd[width - 1]) / half) ** 2 / n
+    public = job.basis.age_b1[:width] / half
+    return np.asarray(public + james_stein(b1 - public, error, spare=2))
 
 
 def _centre(purse: Purse, schedule: Schedule, job: Job, scores: Array, n: float, age: AgeMoments) -> Array:

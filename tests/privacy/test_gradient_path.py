@@ -1,0 +1,43 @@
+"""The descent leans on the public people's relation of age and features as far as the cohort does not contradict it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sacro_deltab.privacy import Basis, gradient, plan_paths
+from sacro_deltab.simulate import smith_cohort
+
+REQUEST = {"epsilon": 1.0, "delta_dp": 1e-6, "adjacency": "zero_out_N_public", "n_components": 10}
+
+
+def correlation(public_ages: Any, n: int) -> float:
+    """Mean correlation of the unbiased delta with the true one, simulated noise."""
+    public, test = smith_cohort(1500, 40, seed=90), smith_cohort(1500, 40, seed=80)
+    basis = Basis.from_public(
+        public.X, public_ages(public.age), public.feature_names, n_components=10, made_on="simulated people",
+        age_range=(45, 75),
+    )  # fmt: skip
+    found = []
+    for k in range(8):
+        people = smith_cohort(n, 40, seed=k)
+        job = plan_paths.priced(people.X, people.age, basis.feature_names, basis, None, "gradient", REQUEST)[0]
+        weights = plan_paths.trained(job, "gradient", np.random.default_rng(k))
+        found.append(np.corrcoef(weights.delta(test.X, test.age, model="unbiased"), test.true_delta)[0, 1])
+    return float(np.mean(found))
+
+
+@pytest.mark.parametrize(("n", "gain"), [(200, 0.05), (500, 0.005)])
+def test_people_like_the_public_ones_gain(n: int, gain: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = correlation(lambda age: age, n)
+    monkeypatch.setattr(gradient, "_towards_public", lambda job, purse, schedule, b1, people: b1)
+    assert drawn > correlation(lambda age: age, n) + gain
+
+
+def test_people_of_another_relation_lose_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The public people age backwards: the worst that a basis can say."""
+    drawn = correlation(lambda age: 120 - age, 500)
+    monkeypatch.setattr(gradient, "_towards_public", lambda job, purse, schedule, b1, people: b1)
+    assert drawn > correlation(lambda age: 120 - age, 500) - 0.04
