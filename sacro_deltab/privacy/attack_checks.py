@@ -6,16 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from ..model.weights import Weights
+from .mean_fractions import denominator
 
 _EXACT = 1e-9  # relative: numbers of one fit agree to this, rounded or separately noised ones do not
 _ROUNDED = 0.01  # relative error of a product of two numbers of three significant figures
-_LARGEST_N = 5_000
 
 
 @dataclass(frozen=True)
@@ -141,20 +140,6 @@ def _n_from_spectrum(weights: Weights, n: int | None) -> Iterator[Reconstruction
     yield Reconstruction(
         "n_from_spectrum", "recovered", f"the total variance gives {_said(n, found)}", float(round(found))
     )
-
-
-def denominator(value: float, *, largest: int = _LARGEST_N) -> int | None:
-    """Denominator of the fraction that a full-precision mean of whole numbers is, by continued fractions.
-
-    None when the value is whole, rounded (few digits fit many fractions) or hits no fraction to its last bits.
-    """
-    if not math.isfinite(value) or value == 0 or abs(value) > 1e9:
-        return None
-    if len(repr(abs(value)).replace(".", "").lstrip("0").split("e")[0]) < 12:
-        return None
-    fraction = Fraction(value).limit_denominator(largest)
-    near = abs(float(fraction) - value) <= 8 * math.ulp(value)
-    return fraction.denominator if near and fraction.denominator >= 10 else None
 
 
 def _n_from_means(means: list[float], n: int | None) -> Iterator[Reconstruction]:

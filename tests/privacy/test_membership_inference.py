@@ -20,7 +20,7 @@ from sacro_deltab.cli import attack
 from sacro_deltab.errors import InputError
 from sacro_deltab.model import BrainAgeDelta
 from sacro_deltab.privacy import Basis, train_private
-from sacro_deltab.privacy.attack_checks import denominator, reconstruction, variance_ratio
+from sacro_deltab.privacy.attack_checks import reconstruction, variance_ratio
 from sacro_deltab.privacy.attack_shadows import leave_pair_out, membership
 from sacro_deltab.privacy.attack_stats import (
     auc,
@@ -34,6 +34,7 @@ from sacro_deltab.privacy.attack_stats import (
 )
 from sacro_deltab.privacy.attack_weights import read_weights, weights_json
 from sacro_deltab.privacy.attacks import attack_report, check_report, plain_trainer, private_trainer
+from sacro_deltab.privacy.mean_fractions import denominator
 from sacro_deltab.privacy.mechanisms import mu_of
 from sacro_deltab.simulate import Simulated, smith_cohort
 
