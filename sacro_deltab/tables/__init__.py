@@ -14,7 +14,7 @@ _WHERE = {
     "AuditReport": "judge",
     "Cell": "table",
     "CellSpec": "linked",
-    "Limits": "complement",
+    "Limits": "engine",
     "Problem": "table",
     "Protection": "complement",
     "Identity": "identities",

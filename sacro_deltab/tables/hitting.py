@@ -55,12 +55,24 @@ class Pool:
         if not self.cuts:
             return Solution("optimal", np.zeros(self.k), 0.0, 0.0, np.zeros(0))
         whole = np.ones(self.k, dtype=bool) if nodes else None  # no nodes: the linear relaxation
-        model = Model(np.zeros(self.k), np.ones(self.k), whole, max_nodes=nodes, gap=0.999)
+        model = Model(np.zeros(self.k), np.ones(self.k), whole, max_nodes=nodes, gap=0.999, refute=True)
         everything = list(range(self.k))
-        model.add_rows(_rows(self._minimal()) + [(everything, w.tolist(), -INF, bound) for w, bound in fixed])
+        model.add_rows(_rows(self.minimal()) + [(everything, w.tolist(), -INF, bound) for w, bound in fixed])
         return model.minimise(cost)
 
-    def _minimal(self) -> list[tuple[int, ...]]:
+    def reduced_cost(
+        self, cost: FloatArray, fixed: Sequence[tuple[FloatArray, float]], duals: FloatArray
+    ) -> FloatArray:
+        """What the linear bound of `master` rises by, at least, with a candidate chosen."""
+        out = np.array(cost, dtype=np.float64)
+        cuts = self.minimal()
+        for cut, dual in zip(cuts, duals.tolist(), strict=False):
+            out[list(cut)] -= dual
+        for (w, _), dual in zip(fixed, duals[len(cuts) :].tolist(), strict=True):
+            out -= dual * w
+        return out
+
+    def minimal(self) -> list[tuple[int, ...]]:
         """Cuts that hold no other cut (what they ask for is asked for already)."""
         if len(self.cuts) > 1500:
             return self.cuts

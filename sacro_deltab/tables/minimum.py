@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .complement import Limits, _Engine, protect
+from .complement import protect
+from .engine import Engine, Limits
 from .judge import audit_pattern
 from .shares import withhold
 from .table import Problem
@@ -32,7 +33,7 @@ class _Oracle:
     def __init__(self, problem: Problem, requirement: str, candidates: list[str], budget: int) -> None:
         self.problem, self.requirement, self.candidates, self.budget = problem, requirement, candidates, budget
         self.base = frozenset(problem.primary) - problem.must_publish
-        self.engine = _Engine(problem, requirement, "cells", Limits(), self.base)
+        self.engine = Engine(problem, requirement, "cells", Limits(), self.base)
         self.cuts: list[frozenset[str]] = []
 
     def safe(self, extra: frozenset[str]) -> bool:

@@ -25,13 +25,15 @@ class SolverError(SacroDeltabError):
 
 @dataclass(frozen=True)
 class Solution:
-    """`status`: optimal | limit | infeasible | unbounded. `bound` is the proved bound of the objective."""
+    """`status`: optimal | limit | infeasible | unbounded. `bound` is the proved bound of the objective,
+    `iterations` the simplex iterations it took."""
 
     status: str
     x: FloatArray
     value: float
     bound: float
     duals: FloatArray
+    iterations: int = 0
 
 
 class Model:
@@ -43,6 +45,8 @@ class Model:
         Branch-and-bound nodes, after which the status is "limit".
     gap
         Stop when the best point is this close to the bound (0.999 proves an optimum of whole numbers).
+    refute
+        Nothing better is expected: no time is spent on finding points and starting again.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class Model:
         *,
         max_nodes: int = 200_000,
         gap: float = 1e-9,
+        refute: bool = False,
     ) -> None:
         import highspy
 
@@ -66,6 +71,7 @@ class Model:
             ("mip_abs_gap", gap),
             ("mip_max_nodes", max_nodes),
             ("mip_feasibility_tolerance", 1e-9),
+            *((("mip_allow_restart", False), ("mip_heuristic_effort", 0.0)) if refute else ()),
         ):
             self.h.setOptionValue(name, value)
         self.n = len(lower)
@@ -131,11 +137,12 @@ class Model:
             status = self.h.getModelStatus()
             self.h.setOptionValue("presolve", "choose")
         empty = np.zeros(0)
-        if status == kinds.kInfeasible:
-            return Solution("infeasible", empty, INF, INF, empty)
-        if status in (kinds.kUnbounded, kinds.kUnboundedOrInfeasible):
-            return Solution("unbounded", empty, -INF, -INF, empty)
         info = self.h.getInfo()
+        steps = max(0, int(info.simplex_iteration_count))
+        if status == kinds.kInfeasible:
+            return Solution("infeasible", empty, INF, INF, empty, steps)
+        if status in (kinds.kUnbounded, kinds.kUnboundedOrInfeasible):
+            return Solution("unbounded", empty, -INF, -INF, empty, steps)
         found = self.h.getSolution()
         x = np.asarray(found.col_value, dtype=np.float64)
         if status == kinds.kOptimal:
@@ -143,7 +150,7 @@ class Model:
             if abs(value - info.objective_function_value) > 1e-6 * max(1.0, abs(value)):
                 raise SolverError("the solver's objective is not c·x", next_step="use another version of highspy")
             bound = float(info.mip_dual_bound) if self.integer else value
-            return Solution("optimal", x, value, bound, np.asarray(found.row_dual, dtype=np.float64))
+            return Solution("optimal", x, value, bound, np.asarray(found.row_dual, dtype=np.float64), steps)
         feasible = info.primal_solution_status == 2 and len(x) == self.n
         bound = float(info.mip_dual_bound) if self.integer else -INF
-        return Solution("limit", x if feasible else empty, float(cost @ x) if feasible else INF, bound, empty)
+        return Solution("limit", x if feasible else empty, float(cost @ x) if feasible else INF, bound, empty, steps)

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sacro_deltab.errors import InputError
-from sacro_deltab.tables import Problem, TablePolicy, audit_pattern, protect, suggest_merges
-from sacro_deltab.tables.complement import Limits
+from sacro_deltab.tables import Limits, Problem, TablePolicy, audit_pattern, protect, suggest_merges
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from tables_instances import instance
