@@ -126,6 +126,7 @@ class DeltabSession:
         self.attack_report: Path | None = None
         self.config_changes: list[str] = []
         self.not_checked: list[str] = []
+        self.repairs: list[dict[str, Any]] = []  # of the input, counted: inside only
         self.remembered: set[str] = set()
         self._config = config_digest(acro.config, _OWN_KEY)
         acro.config[_OWN_KEY] = {

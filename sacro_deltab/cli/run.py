@@ -12,7 +12,8 @@ from ..errors import InputError
 _RUN = """Train, noise, judge, and write the folder that an output checker opens.
 
 Works with --ages, --features and --out alone: what a missing choice makes impossible is named, not guessed. Upstream
-deltab's names are accepted where they mean the same (--train-ages, --train-features, --feature-num, --predict-model).
+deltab's names are accepted where they mean the same (--train-ages, --train-features, --feature-num, --feature-nans,
+--feature-proportion, --feature-var, --kaiser-guttmann, --predict-model).
 
 Exit code, as `check` on the folder: 0 meets the policy, 1 at least one fail, 3 review needed, 2 usage or unreadable
 input (then no folder is left).
@@ -24,6 +25,9 @@ Examples:
     sacro-deltab run --ages cohort.csv --features cohort.csv --id-column participant_id --by diagnosis --by site*sex
     --age-bands 10 --basis basis.json --epsilon 1 --cohort dpuk-site-a --out outputs
 """
+_METHODS = ("auto", "moments", "gradient")
+_RELATIONS = ("zero_out_N_public", "add_remove", "replace_one")
+_MODELS = ("simple", "unbiased", "unbiased_quadratic", "alternate", "alternate_quadratic")
 _DEMO = """The whole main job on an embedded simulated cohort: what leaves, what does not, and why.
 
 Nobody in it is real. The folder, the budget and the files a TRE would supply are written; the exit code is 0.
@@ -63,6 +67,18 @@ def run(
     n_components: Annotated[
         int | None, typer.Option("--n-components", "--feature-num", help="Components J, fixed beforehand.")
     ] = None,
+    feature_nans: Annotated[
+        str | None, typer.Option("--feature-nans", help="median or remove: missing features where nothing is noised.")
+    ] = None,
+    feature_proportion: Annotated[
+        float | None, typer.Option("--feature-proportion", help="J as a share of the features; not with --epsilon.")
+    ] = None,
+    feature_variance: Annotated[
+        float | None, typer.Option("--feature-var", help="J that explains this share of variance; not with --epsilon.")
+    ] = None,
+    kaiser_guttman: Annotated[
+        bool, typer.Option("--kaiser-guttmann", "--kaiser-guttman", help="J by that criterion; not with --epsilon.")
+    ] = False,
     adjacency: Annotated[str, typer.Option("--adjacency", help="Neighbouring relation.")] = "zero_out_N_public",
     method: Annotated[str, typer.Option("--method", help="auto, moments or gradient.")] = "auto",
     model: Annotated[str, typer.Option("--model", "--predict-model", help="Delta model.")] = "unbiased_quadratic",
@@ -85,14 +101,30 @@ def run(
     if ages is None or features is None:
         missing = "--ages" if ages is None else "--features"
         raise InputError(f"{missing} was not given", next_step="Both files are needed; one file may serve for both.")
+    _check_numbers({"--epsilon": epsilon, "--epsilon-mean": epsilon_mean}, delta_dp, n_components)
+    _check_words({"--method": (method, _METHODS), "--adjacency": (adjacency, _RELATIONS), "--model": (model, _MODELS)})
+    _check_words({"--feature-nans": (feature_nans or "median", ("median", "remove"))})
+    if any(not part.strip() for name in by or () for part in name.split("*")):
+        raise InputError("a column has no name", place="--by", next_step="For example --by sex or --by 'site*sex'.")
     from ..session.pipeline import Plan, account
     from ..session.pipeline import run as run_plan
 
+    choice = {
+        "feature_proportion": feature_proportion,
+        "feature_variance": feature_variance,
+        "kaiser_guttman": kaiser_guttman or None,
+    }
+    others = {name: value for name, value in choice.items() if value is not None}
+    if len(others) + (n_components is not None) > 1:
+        raise InputError(
+            "J is chosen in more than one way", place="--n-components", next_step="Keep one of the options."
+        )
     plan = Plan(
         out=out, ages=ages, features=features, confounds=confounds, groups=groups, by=tuple(by or ()),
         age_bands=_widths(age_bands), id_column=id_column, age_column=age_column, ignore=tuple(ignore or ()),
         rows_per_person=rows_per_person, basis=basis, bounds=bounds, epsilon=epsilon, delta_dp=delta_dp,
-        n_components=n_components, adjacency=adjacency, method=method, model=model, epsilon_mean=epsilon_mean,
+        n_components=n_components, feature_nans=feature_nans, components=others,
+        adjacency=adjacency, method=method, model=model, epsilon_mean=epsilon_mean,
         plots=plots, moments=moments, rules=rules, profile=profile, declare=declare, attest=attest, ledger=ledger,
         trust=trust, cohort=cohort,
     )  # fmt: skip
@@ -116,6 +148,25 @@ def demo(
 
     outcome = run_demo(out, ledger, _progress)
     _print(outcome, story(outcome), as_json)
+
+
+def _check_numbers(epsilons: dict[str, float | None], delta_dp: float | None, n_components: int | None) -> None:
+    """Refuse what no release can be made with before anything is read."""
+    for option, value in epsilons.items():
+        if value is not None and not 0 < value < float("inf"):
+            raise InputError("ε must be a number above 0", place=option, next_step=f"For example {option} 1.")
+    if delta_dp is not None and not 0 < delta_dp < 1:
+        raise InputError("δ must lie between 0 and 1", place="--delta-dp", next_step="Leave it out for the default.")
+    if n_components is not None and n_components < 1:
+        raise InputError(
+            "at least one component is needed", place="--n-components", next_step="For example --n-components 10."
+        )
+
+
+def _check_words(choices: dict[str, tuple[str, tuple[str, ...]]]) -> None:
+    for option, (word, known) in choices.items():
+        if word not in known:
+            raise InputError(f"{word!r} is not known", place=option, next_step=f"Use one of {', '.join(known)}.")
 
 
 def _widths(text: str | None) -> tuple[float, ...]:

@@ -189,6 +189,7 @@ def build_evidence(session: DeltabSession) -> dict[str, Any]:
         "tables_more": problems[1:],
         "n_known": sorted(session.state.n_known),
         "privacy": session.budget.totals_json(),
+        "repairs": list(session.repairs),
         "not_checked": list(dict.fromkeys(session.not_checked)),
     }
 

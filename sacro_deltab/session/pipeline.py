@@ -6,22 +6,22 @@ import contextlib
 import logging
 import os
 import tempfile
-import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InputError, RefusedError, SacroDeltabError
+from .filling import fit_deltas, fitted_deltas, public_constants
 
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
-    from ..cohort import Cohort
+    from ..cohort import Cohort, Repair
+    from ..cohort.people import Fill
 
 Say = Callable[[str], None]
-DEFAULT_COMPONENTS = 10
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Plan:
     epsilon: float | None = None
     delta_dp: float | None = None
     n_components: int | None = None
+    feature_nans: str | None = None
+    components: Mapping[str, Any] = field(default_factory=dict)  # other choices of J, read off the raw data
     adjacency: str = "zero_out_N_public"
     method: str = "auto"
     model: str = "unbiased_quadratic"
@@ -149,7 +151,13 @@ def _session(plan: Plan, cohort: Cohort, journal: Path, say: Say) -> DeltabSessi
         journal=journal,
     )
     session.not_checked += list(cohort.declared)
+    _note(session, cohort.repairs)
     return session
+
+
+def _note(session: DeltabSession, repairs: Iterable[Repair]) -> None:
+    """Repairs of the input with their counts, for the evidence: none is silent, no count leaves."""
+    session.repairs += [{"kind": r.kind, "text": r.text, "count": r.count} for r in repairs]
 
 
 def quiet_acro() -> Any:
@@ -185,7 +193,10 @@ def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -
     else:
         say("fitting the model (it stays inside)")
         session.release_n()
-        deltas = fit_deltas(cohort, plan.n_components, plan.model)
+        choice = {"n_components": plan.n_components, **plan.components}
+        fill: Fill = "drop" if plan.feature_nans == "remove" else "median"
+        deltas, repairs = fitted_deltas(cohort, choice, plan.model, fill)
+        _note(session, repairs)
         yield "deltas come from a model without noise, fitted to these people: only statistics of them are asked for"
     say("judging tables and statistics")
     try:
@@ -255,30 +266,17 @@ def _train(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -> Gene
         n_components=plan.n_components,
         method=plan.method,
     )
+    public = basis if basis is not None else bounds
+    _note(session, public_constants(model.statement.bounds, public, frame.to_numpy(dtype=np.float64), cohort.age))
+    if plan.components or plan.feature_nans is not None:
+        yield (
+            "--feature-nans, --feature-proportion, --feature-var and --kaiser-guttmann choose from the raw data: the "
+            "private training did not use them (missing values became the public centre, J was fixed beforehand)"
+        )
     missing_test = attack_training(session, model, frame, cohort.age, confounds, basis=basis, bounds=bounds, say=say)
     if missing_test is not None:
         yield missing_test
     return model
-
-
-def fit_deltas(cohort: Cohort, n_components: int | None, model: str) -> Any:
-    """Deltas of a model without noise, fitted to the cohort with medians for missing values (inside only)."""
-    from ..model import BrainAgeDelta
-
-    whole = cohort.filled("median")
-    most = max(1, min(whole.X.shape[0] - 1, whole.X.shape[1]))
-    if n_components is not None and n_components > most:
-        raise InputError(
-            f"{n_components} components cannot come from this many people and features",
-            place="--n-components",
-            next_step="Choose fewer components than people and no more than features, or leave it out.",
-        )
-    wanted = DEFAULT_COMPONENTS if n_components is None else n_components
-    fitted = BrainAgeDelta(n_components=min(wanted, most))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitted.fit(whole.X, whole.age, confounds=whole.confounds)
-        return fitted.delta(whole.X, whole.age, whole.confounds, model=model)
 
 
 def _confounds(cohort: Cohort) -> Any:
@@ -340,6 +338,9 @@ def account(outcome: Outcome) -> list[str]:
     lines += ["", f"Privacy budget {session.budget.url}: ε {totals['epsilon_sum']:g} of {most} spent"]
     if not session.budget.pinned:
         lines.append("  The TRE has not pinned this ledger: nothing counts as formal, and a person reviews everything.")
+    if session.repairs:
+        lines += ["", "Repairs of the input (counted in inside/evidence.json):"]
+        lines += [f"  {text}" for text in dict.fromkeys(r["text"] for r in session.repairs)]
     lines += _missing(session)
     if outcome.impossible:
         lines += ["", "Not done:", *(f"  {text}" for text in outcome.impossible)]
