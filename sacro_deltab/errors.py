@@ -55,7 +55,10 @@ class SacroDeltabError(Exception):
     def __str__(self) -> str:
         where = ":".join(part for part in (self.path, self.place) if part)
         text = f"{where}: {self.what}" if where else self.what
-        return f"{text} Next step: {self.next_step}" if self.next_step else text
+        if not self.next_step:
+            return text
+        stop = "" if text.endswith((".", "!", "?", ":", "\n")) else "."
+        return f"{text}{stop} Next step: {self.next_step}"
 
 
 class InputError(SacroDeltabError):

@@ -58,11 +58,14 @@ def align(tables: Mapping[str, Table], ids: Mapping[int, tuple[str, ...] | None]
 def _by_id(base: Table, table: Table, mine: tuple[str, ...], theirs: tuple[str, ...]) -> Order:
     if mine == theirs:
         return np.arange(base.n)
-    if max(Counter(mine).values()) > 1 or max(Counter(theirs).values()) > 1:
-        raise table.error(
-            "Identifiers repeat and stand in another order than in the features file.",
-            next_step="Write both files in the same order, or one combined table.",
-        )
+    for one, ids in ((base, mine), (table, theirs)):
+        again = _first_repeat(ids)
+        if again is not None:
+            raise one.error(
+                "A person stands in more than one row, and the files do not list the same rows in the same order.",
+                row=one.rows[again],
+                next_step="Keep one row per person in every file, or write one combined table.",
+            )
     where = {person: row for row, person in enumerate(theirs)}
     lost, extra = set(mine) - set(theirs), set(theirs) - set(mine)
     if lost or extra:
@@ -72,6 +75,16 @@ def _by_id(base: Table, table: Table, mine: tuple[str, ...], theirs: tuple[str, 
             inside=f"{len(lost)} people of the features file are missing here, {len(extra)} stand only here",
         )
     return np.array([where[person] for person in mine], dtype=np.int64)
+
+
+def _first_repeat(ids: tuple[str, ...]) -> int | None:
+    """Position of the first identifier that has already been met."""
+    seen: set[str] = set()
+    for place, person in enumerate(ids):
+        if person in seen:
+            return place
+        seen.add(person)
+    return None
 
 
 def _same_without_base(tables: Mapping[str, Table], ids: Mapping[int, tuple[str, ...] | None]) -> None:
@@ -102,7 +115,7 @@ def cap_rows(ids: tuple[str, ...], most: int | None, base: Table) -> npt.NDArray
                 "A person stands in more than one row.",
                 path=base.label,
                 place=f"{base.row_word} {base.rows[row]}",
-                next_step="Keep one row per person, or cap them with rows_per_person (the person stays the unit).",
+                next_step="Keep one row per person, or cap them with rows_per_person (--rows-per-person).",
                 inside=f"{sum(n > 1 for n in Counter(ids).values())} people repeat",
             )
         keep[row] = most is None or seen[person] <= most

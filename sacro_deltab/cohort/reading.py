@@ -125,7 +125,7 @@ class _Reading:
             if np.isnan(values).all():
                 raise table.error(
                     f"The {role} in {table.label_of(j)} are all missing.",
-                    next_step="Leave the column out (ignore_columns).",
+                    next_step="Leave the column out (--ignore, ignore_columns).",
                 )
         values = np.column_stack(columns)
         infinite = np.isinf(values)
@@ -252,7 +252,11 @@ def read_cohort(
     if unit not in ("person", "row"):
         raise InputError(f"Unknown unit {unit!r}.", next_step="Use 'person' or 'row'.")
     if rows_per_person is not None and (rows_per_person < 1 or unit == "row"):
-        raise InputError("rows_per_person must be at least 1 and goes with unit='person'.")
+        raise InputError(
+            "The cap on rows per person must be at least 1, and the person must be the unit.",
+            place="rows_per_person",
+            next_step="For example rows_per_person=1 (--rows-per-person 1), or leave it out.",
+        )
     if table is not None:
         ages = table if ages is None else ages
         features = table if features is None else features
@@ -339,7 +343,7 @@ def _age_checks(
         raise table.error("There is only one person.", next_step="Give a cohort; one row cannot be learned from.")
     low, high = float(age_range[0]), float(age_range[1])
     if not low < high:
-        raise InputError("The age range must go from a lower to a higher age.")
+        raise InputError("The age range must go from a lower to a higher age.", next_step="For example (0, 120).")
     out = (cohort.age < low) | (cohort.age > high)
     if out.any():
         text = f"Ages outside {low:g} to {high:g} years"

@@ -47,7 +47,9 @@ def _parquet(path: Path) -> Table:
     try:
         frame = pd.read_parquet(path, engine="pyarrow")
     except Exception:  # pyarrow raises a family of its own, and OSError, for damaged files
-        raise UnreadableError("The file is not a readable Parquet file.", path=path) from None
+        raise UnreadableError(
+            "The file is not a readable Parquet file.", path=path, next_step="Write it again, or give a CSV."
+        ) from None
     if not isinstance(frame.index, pd.RangeIndex):
         frame = frame.reset_index()
     return _frame(frame, str(path), path)
@@ -117,7 +119,7 @@ def _array(source: Any, role: str) -> Table:
         raise InputError(f"The {role} are not all numbers.", path=label, next_step="Give a table of numbers.") from None
     values = values.reshape(-1, 1) if values.ndim == 1 else values
     if values.ndim != 2 or values.size == 0:
-        raise InputError("An array needs one row per person.", path=label)
+        raise InputError("An array needs one row per person.", path=label, next_step="Give people × features.")
     columns = [Column(f"column {j + 1}", values[:, j], None) for j in range(values.shape[1])]
 
     def text_of(wanted: Sequence[int], _skip: int) -> list[list[str | None]]:

@@ -95,7 +95,7 @@ class Table:
                 row=column.bad_row,
                 next_step="Repair the cell, leave the column out, or name it as a group."
                 if role != "ages"
-                else "Write ages in years with a decimal point; if the first line is a header, say header='yes'.",
+                else "Write ages in years with a decimal point; a header is a first line of names.",
             )
         return column.values
 

@@ -59,6 +59,12 @@ def read_text_table(
 
 def _decode(path: Path) -> str:
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe may never end, /dev/zero never does
+            raise InputError(
+                "This is a pipe or a device, not a file.",
+                path=path,
+                next_step="Save the table as a file and name that.",
+            )
         raw = path.read_bytes()
     except IsADirectoryError:
         raise InputError("This is a folder, not a file.", path=path, next_step="Name the file inside it.") from None
@@ -85,7 +91,9 @@ def _decode(path: Path) -> str:
             next_step="Save it as UTF-8; for example: iconv -f latin1 -t utf-8 FILE.",
         ) from None
     if "\0" in text:
-        raise UnreadableError("The file holds NUL bytes: it is not text.", path=path)
+        raise UnreadableError(
+            "The file holds NUL bytes: it is not text.", path=path, next_step="Save it as CSV (UTF-8)."
+        )
     return text
 
 
@@ -197,7 +205,7 @@ class _Reader:
             raise self._error(
                 "The first line looks like a table written with row numbers and numbered columns.",
                 line,
-                "Write it without row numbers and with column names, or say header='no'.",
+                "Write it without row numbers and with column names.",
             )
         return False
 
@@ -212,7 +220,7 @@ class _Reader:
             raise self._error(
                 "The first line counts 1, 2, 3, ...: it looks like a header of numbers, not a person.",
                 line,
-                "Give the columns names, or say header='yes' or header='no'.",
+                "Give the columns names that are no numbers (in Python: header='yes' or header='no').",
             )
 
     def _names(self, cells: Sequence[str], line: int, sure: bool) -> tuple[str, ...]:
@@ -232,7 +240,7 @@ class _Reader:
             raise self._error(
                 "The first line is mostly numbers with some text: header or person?",
                 line,
-                "Repair the text cell, or say header='yes'.",
+                "Repair the text cell, or give every column a name that is no number (in Python: header='yes').",
             )
         return tuple(names)
 
@@ -268,7 +276,7 @@ class _Reader:
         if self.commas and not self.clear_commas and self.decimal == "auto":
             raise self._error(
                 "Commas in the numbers could mark thousands or decimals.",
-                next_step="Write decimal points and no thousands marks, or say decimal=','.",
+                next_step="Write decimal points and no thousands marks (in Python: decimal=',').",
             )
         if self.commas and self.points:
             raise self._error(

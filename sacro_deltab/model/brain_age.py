@@ -137,7 +137,10 @@ class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise ModelInputError(f"More than one choice of components: {', '.join(chosen)}.", next_step="Keep one.")
         whole = isinstance(self.n_components, (int, np.integer)) and not isinstance(self.n_components, bool)
         if self.n_components is not None and (not whole or self.n_components < 1):
-            raise ModelInputError("n_components must be a whole number of at least 1, or None.")
+            raise ModelInputError(
+                "n_components must be a whole number of at least 1, or None.",
+                next_step="For example n_components=10.",
+            )
         for name in ("feature_proportion", "feature_variance"):
             share = getattr(self, name)
             if share is not None and not 0.0 < float(share) <= 1.0:
