@@ -5,9 +5,8 @@ Whoever reads it treats it as *recorded by the session*, never as truth (`facts.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,15 +18,6 @@ from .shape import fits
 SCHEMA_ID = "sacro_deltab/evidence/1"
 EVIDENCE_PATH = "inside/evidence.json"
 MAX_BYTES = 512 * 1024 * 1024
-
-
-def release_digest(files: Iterable[tuple[str, bytes]]) -> str:
-    """Digest of the released bytes of one spend: SHA-256 over sorted `name NUL sha256 LF` lines.
-
-    The session closes a spend with it and `check` compares the ledger's closing entry with the files at hand.
-    """
-    lines = sorted(f"{name}\0{hashlib.sha256(body).hexdigest()}\n" for name, body in files)
-    return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
 
 
 def dump_evidence(data: Mapping[str, Any]) -> str:

@@ -124,4 +124,11 @@ def _emit(text: str, out: Path | None) -> None:
         except OSError as error:
             raise InputError(f"the report cannot be written ({error.strerror})", path=out) from None
         return
-    typer.echo(text, nl=False)
+    import os
+    import sys
+
+    try:
+        typer.echo(text, nl=False)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader had enough: the exit code still says what was found
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

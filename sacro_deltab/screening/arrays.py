@@ -8,9 +8,9 @@ import struct
 
 from ..errors import UnreadableError
 from .archives import read_members
+from .buffers import decode
 from .content import ArrayInfo, Content, Item, Remark
 from .limits import DEFAULT, Limits
-from .pickles import decode
 
 _ALTERNATIVE = "Write the numbers as a flat CSV with one header row and the matching JSON document."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date
@@ -11,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError, UnreadableError
 from .acro_folder import check_acro
 from .context import Context
-from .detect import recovered_ns
 from .facts_file import read_facts
 from .folder import STRUCTURE_FOLDERS, Entry, list_folder, listing_findings
+from .hidden_n import recovered_ns
 from .known import Known
 from .ledger_check import LedgerView, open_view, pins
 from .limits import DEFAULT, Limits
@@ -82,6 +83,8 @@ def check_paths(
     for path in listed:
         if not path.exists() and not path.is_symlink():
             raise InputError("there is no such file or folder", path=path)
+        if not path.is_symlink() and not os.access(path, os.R_OK):
+            raise UnreadableError("you may not read it", path=path, next_step="Ask for the right to read it.")
     singles = [path for path in listed if path.is_symlink() or not path.is_dir()]
     for path in listed:
         if path not in singles:

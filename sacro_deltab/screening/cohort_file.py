@@ -126,6 +126,9 @@ def read_cohort_file(path: str | Path) -> CohortFile:
     import pandas as pd
 
     try:
+        with Path(path).open("rb") as handle:
+            if handle.read(64).lstrip()[:1] in (b"{", b"[", b"\x80"):
+                raise ValueError("no CSV")
         frame = pd.read_csv(path, low_memory=False)
         words = [name for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
         # what stands there, not what pandas takes for missing: a group may be called NA

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 from ..outputs import Cell, Column, OutputDocument, document_errors
@@ -127,11 +128,38 @@ def free_text(document: OutputDocument) -> Iterator[Noted]:
         *(c.unit for c in document.columns),
         *labels,
     ]
+    if _unordered_numbers(labels):
+        yield note(
+            "numbers-in-labels",
+            "review",
+            "The names of rows hold numbers in no order; names are not judged or rounded.",
+            asks=("Do the numbers in these names say anything of single people?",),
+        )
     decimals = sum(len(re.findall(r"\d\.\d{2,}", name)) for name in names)
     if decimals >= 3:
         yield note(
             "numbers-in-names", "block", f"{decimals} names hold decimal numbers; names are not judged or rounded."
         )
+
+
+def _unordered_numbers(labels: list[str]) -> bool:
+    """Whether names of one pattern carry a number each that jumps up and down, as ages do and row numbers do not.
+
+    Numbers that count (regions, pairs of regions) rise within each turn of the number before them.
+    """
+    found: dict[str, list[list[int]]] = {}
+    for label in labels:
+        numbers = re.findall(r"\d{1,9}", label)
+        found.setdefault(re.sub(r"\d{1,9}", "#", label), []).append([int(n) for n in numbers])
+    for rows in found.values():
+        if len(rows) < 20:
+            continue
+        for place in range(min(len(row) for row in rows)):
+            column = [row[place] for row in rows]
+            falls = sum(b < a for a, b in pairwise(column))
+            if falls > len(column) / 4 and len(set(column)) >= 5:
+                return True
+    return False
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -13,6 +13,7 @@ from .report import Noted, note
 from .snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from ..facts.types import Facts
     from ..privacy.ledger import Ledger
 
 _ASK = ("Was the noise drawn as the record says? Nothing here proves it.",)
@@ -28,7 +29,8 @@ class LedgerView:
     counts: bool = False
     findings: list[Noted] = field(default_factory=list)
     ledger: Ledger | None = None
-    closed: dict[str, int] = field(default_factory=dict)  # digest of a release or of one file → the spend it closes
+    closed: dict[tuple[str | None, str], int] = field(default_factory=dict)  # (file name, digest) → the spend it closes
+    spends: dict[int, Mapping[str, Any]] = field(default_factory=dict)  # what each spend paid for
 
     def to_json(self) -> dict[str, Any] | None:
         """For the report's `privacy`."""
@@ -95,25 +97,74 @@ def open_view(url: str | Path | None, pinned: list[Mapping[str, str]], *, named:
         return view
     view.counts = True
     for entry in view.ledger.history():
+        if entry.kind == "spend":
+            view.spends[entry.seq] = json.loads(entry.body)
         if entry.kind == "close" and entry.ref is not None:
             body = json.loads(entry.body)
-            for digest in (body["sha256"], *body.get("files", {}).values()):
-                view.closed.setdefault(str(digest), entry.ref)
+            if "files" not in body:  # closed with one digest: one file, whatever its name
+                view.closed.setdefault((None, str(body["sha256"])), entry.ref)
+            for name, digest in body.get("files", {}).items():
+                view.closed.setdefault((str(name), str(digest)), entry.ref)
     return view
 
 
 def spend_of(view: LedgerView, files: Iterable[Snapshot]) -> int | None:
-    """Number of the spend that a closing entry ties to exactly these released bytes, or None."""
+    """Number of the spend whose closing entry names exactly these bytes under these names, or None.
+
+    Every file of an output must be closed, all by the same spend: bytes of a noisy release under another name, or a
+    changed file beside an honest one, prove nothing.
+    """
     if not view.counts:
         return None
-    from ..evidence import release_digest
+    found = set()
+    for snapshot in files:
+        spend = view.closed.get((snapshot.name, snapshot.sha256))
+        found.add(view.closed.get((None, snapshot.sha256)) if spend is None else spend)
+    return found.pop() if len(found) == 1 else None
 
-    listed = list(files)
-    whole = release_digest((snapshot.name, snapshot.data) for snapshot in listed)
-    if whole in view.closed:
-        return view.closed[whole]
-    each = {view.closed.get(snapshot.sha256) for snapshot in listed}
-    return each.pop() if len(each) == 1 else None
+
+def spend_findings(
+    view: LedgerView, spend: int, facts: Facts, statement: Mapping[str, Any] | None, name: str
+) -> Iterable[Noted]:
+    """What the evidence says of the noise, held against the entry that paid for it."""
+    paid = view.spends.get(spend)
+    if paid is None:
+        yield _differs(f"Entry {spend}, which these bytes close, is no spend.")
+        return
+    if name not in paid["outputs"] and paid["outputs"]:
+        yield _differs(f"Entry {spend} of the ledger paid for other outputs than this one.")
+    said = {key: None if (fact := facts.get(fact_name)) is None else fact.value for key, fact_name in _SAID.items()}
+    rows: list[tuple[str, Any, Any]] = [(k, value, paid.get(k)) for k, value in said.items() if value is not None]
+    rows += [(key, statement.get(key), paid.get(key)) for key in _STATED if statement is not None]
+    for key, recorded, booked in rows:
+        if not _equal(recorded, booked):
+            yield _differs(f"{key} is recorded as {recorded}; entry {spend} of the ledger says {booked}.")
+    totals = (("ledger.epsilon_total", "after", "epsilon"), ("ledger.earlier_model_exports", "before", "exports"))
+    for fact_name, when, key in totals:
+        fact = facts.get(fact_name)
+        booked = float(paid[when][key])
+        if fact is not None and isinstance(fact.value, int | float) and fact.value < booked - 1e-9:
+            yield _differs(f"{fact_name} is recorded as {fact.value}; the ledger says at least {booked:g}.")
+
+
+_SAID = {"epsilon": "dp.epsilon", "delta_dp": "dp.delta", "adjacency": "dp.adjacency", "label": "dp.label"}
+_STATED = ("epsilon", "delta_dp", "mu", "adjacency", "label", "mechanism")
+
+
+def _equal(recorded: Any, booked: Any) -> bool:
+    if isinstance(recorded, int | float) and isinstance(booked, int | float):
+        return abs(recorded - booked) <= 1e-9 * max(1.0, abs(booked))
+    return bool(recorded == booked)
+
+
+def _differs(what: str) -> Noted:
+    return note(
+        "ledger-differs",
+        "block",
+        what,
+        outside="What is said of the noise is not what the ledger holds.",
+        next_step="Run the session again; the ledger decides.",
+    )
 
 
 def unproved(what: str) -> Noted:

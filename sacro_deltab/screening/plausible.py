@@ -7,6 +7,7 @@ groups or quantiles for the people there are, text in value cells, tables the li
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -39,6 +40,7 @@ def shape_findings(document: OutputDocument, n: int | None, min_n: int, kind: st
         yield note(
             "too-many-columns", "block", f"A document of type {document.type} has at most {most} columns of values."
         )
+    yield from impossible_values(document)
     if n is None:
         return
     rows = len(document.rows)
@@ -64,6 +66,46 @@ def shape_findings(document: OutputDocument, n: int | None, min_n: int, kind: st
         counts = [row[position] for row in document.rows]
         if any(isinstance(count, int | float) and count > n + min_n for count in counts):
             yield note("count-beyond-n", "block", "A count is larger than the number of people.", next_step=_STEP)
+
+
+# what a statistic of this type can be; a number outside is something else under its name
+_RANGES: dict[str, tuple[float, float]] = {
+    "correlation": (-1.0, 1.0),
+    "p_value": (0.0, 1.0),
+    "delta_sd": (0.0, 200.0),
+    "delta_sd_by_group": (0.0, 200.0),
+    "x_std": (0.0, math.inf),
+    "n_subjects": (0.0, math.inf),
+}
+
+
+def impossible_values(document: OutputDocument) -> Iterator[Noted]:
+    """Numbers that no statistic of this type can be: correlations beyond 1, negative SDs, quantiles that fall."""
+    low, high = _RANGES.get(document.type, (-math.inf, math.inf))
+    places = [i for i, column in enumerate(document.columns) if column.role == "value"]
+    for number, row in enumerate(document.rows, start=1):
+        if any(isinstance(cell, int | float) and not low <= cell <= high for cell in (row[i] for i in places)):
+            yield note(
+                "impossible-value",
+                "block",
+                f"Row {number} holds a number that no output of type {document.type} can have.",
+                target=str(row[0]),
+                next_step="Release the statistic itself, under its own type.",
+            )
+            return
+    if document.type == "delta_quantiles" and _falls(document):
+        yield note("impossible-value", "block", "A higher quantile is smaller than a lower one.", next_step=_STEP)
+
+
+def _falls(document: OutputDocument) -> bool:
+    pairs = []
+    for row in document.rows:
+        try:
+            percent = float(str(row[0]))
+        except ValueError:
+            return False
+        pairs += [(percent, float(cell)) for cell in row[1:2] if isinstance(cell, int | float)]
+    return any(b[1] < a[1] for a, b in pairwise(sorted(pairs)))
 
 
 def _marked(row: Sequence[Any]) -> bool:

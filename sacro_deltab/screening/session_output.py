@@ -12,7 +12,7 @@ from ..outputs import MARK, OutputDocument
 from .detect import screen
 from .documents import marked_rows
 from .known import Known
-from .ledger_check import spend_of, unproved
+from .ledger_check import spend_findings, spend_of, unproved
 from .plausible import cells_of_text, linked, shape_findings
 from .reading import IMAGES
 from .records import Record
@@ -28,13 +28,16 @@ def judge_output_record(session: Session, record: Record, entry: Mapping[str, An
     shared = FileReport(reports[0].file, type=entry["type"], title=entry["title"], output=entry["name"])
     document = _document(session, entry, reports, shared)
     files = [session.files[ref.name] for ref in record.files if ref.name in session.files]
-    proved = spend_of(session.view, files) is not None
+    spend = spend_of(session.view, files)
     if document is not None:
-        _judge_document(session, entry, document, shared, proved)
+        _judge_document(session, entry, document, shared, spend is not None)
     elif entry["type"] == "plot":
         _judge_plot(session, entry, shared)
     else:
         shared.add(note("not-judged", "block", "not judged: missing the JSON document of this output"))
+    if spend is not None:
+        said = facts_from_json(entry["facts"], recorded=True)
+        shared.add(*spend_findings(session.view, spend, said, entry["privacy"], str(entry["name"])))
     shared.add(*record_faults(record, entry, document, shared))
     if entry["kept_inside"]:
         shared.add(note("status", "block", "The evidence says this stays inside, but its numbers are in the folder."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import math
 import re
@@ -46,6 +47,7 @@ class TableData:
 
 
 KEEP_CELLS = 200_000
+_CELL = 1 << 20  # characters
 
 
 def number(text: str) -> float | None:
@@ -140,7 +142,8 @@ def read_table(data: bytes, name: str, limits: Limits = DEFAULT) -> Content:
         raise UnreadableError("it has more columns than any output needs", path=name, next_step=_STEP)
     delimiter = guess_delimiter(text[:400_000].splitlines()[:20])
     try:
-        table = _collect(text, delimiter, name, limits)
+        with _long_cells():
+            table = _collect(text, delimiter, name, limits)
     except csv.Error as error:
         raise UnreadableError(f"it is not a readable table ({error})", path=name, next_step=_STEP) from None
     return _content(table, remarks)
@@ -161,9 +164,18 @@ def _text_remarks(text: str, data: bytes) -> Iterator[Remark]:
         yield Remark("control", "It holds control characters.", "It holds control characters.")
 
 
+@contextlib.contextmanager
+def _long_cells() -> Iterator[None]:
+    """The csv module's limit on a cell is one for the whole process: raised for this reading only."""
+    before = csv.field_size_limit(_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
 def _collect(text: str, delimiter: str, name: str, limits: Limits) -> TableData:
     deadline = Deadline(limits.seconds, name)
-    csv.field_size_limit(1 << 20)
     header: tuple[str, ...] | None = None
     columns: list[Column] = []
     kept: list[tuple[str, ...]] = []

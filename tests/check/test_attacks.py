@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,32 @@ def test_ages_as_correlations(tmp_path: Path, length: int) -> None:
     assert report.exit_code in (1, 3), texts(report)
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [("correlation", [0.2, 3.1]), ("p_value", [-0.2]), ("delta_sd", [-1.0]), ("delta_quantiles", [2.0, 1.0])],
+)
+def test_numbers_that_no_such_statistic_can_be(tmp_path: Path, kind: str, values: list[float]) -> None:
+    labels = ["25", "75"][: len(values)] if kind == "delta_quantiles" else [f"IDP {i}" for i in range(len(values))]
+    report = judge(tmp_path, vector(kind, labels, values, unit="years"), facts(kind, value=values[0]))
+    assert "check/impossible-value" in codes(report)
+    assert report.exit_code == 1
+
+
+def test_numbers_in_names_that_jump_up_and_down(tmp_path: Path) -> None:
+    hidden = [f"vol_{i}_{int(AGES[i])}" for i in range(60)]
+    report = judge(tmp_path, vector("correlation", hidden, [0.1] * 60), facts("correlation"))
+    assert "check/numbers-in-labels" in codes(report)
+    assert report.exit_code == 3
+    for honest in (
+        [f"IDP {i}" for i in range(60)],
+        sorted(f"IDP {i}" for i in range(60)),
+        [f"edge_{i}_{j}" for i in range(12) for j in range(i + 1, 12)],
+        [f"{side}_net{n}_roi{r}" for side in ("lh", "rh") for n in range(5) for r in range(1, 9)],
+    ):
+        report = judge(tmp_path, vector("correlation", honest, [0.1] * len(honest)), facts("correlation"))
+        assert report.exit_code == 0, texts(report)
+
+
 def test_ages_as_group_means(tmp_path: Path) -> None:
     rows = {f"group {i}": (25, float(AGES[i])) for i in range(60)}
     report = judge(tmp_path, group_document(rows, name="vector"), group_facts(dict.fromkeys(rows, 25), n=412))
@@ -176,3 +203,60 @@ def test_a_vector_split_over_files(tmp_path: Path) -> None:
     parts = [write(tmp_path / f"part{i}.txt", "\n".join(repr(float(d)) for d in DELTAS[i::4])) for i in range(4)]
     report = check(*parts, cohort=cohort)
     assert all("check/cohort-values" in codes(output) for output in report.outputs)
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def chunk(mark: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + mark + body + struct.pack(">I", zlib.crc32(mark + body))
+
+
+def png(before: bytes = b"", pixels: bytes | None = None, end: bytes = b"", after: bytes = b"") -> bytes:
+    """A grey picture of 2 × 2 pixels with chunks put in."""
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 2, 8, 0, 0, 0, 0))
+    body = zlib.compress(b"\0\1\2\0\3\4") if pixels is None else pixels
+    return b"\x89PNG\r\n\x1a\n" + head + before + chunk(b"IDAT", body) + after + chunk(b"IEND", end)
+
+
+SOFTWARE = b"Software\0Matplotlib version3.10.0, https://matplotlib.org/"
+HONEST_PICTURES = {
+    "bare": png(),
+    "matplotlib": png(chunk(b"tEXt", SOFTWARE) + chunk(b"pHYs", bytes(9)) + chunk(b"gAMA", bytes(4))),
+}
+PICTURES = {
+    "palette without colours": png(chunk(b"PLTE", bytes(range(255)))),
+    "transparency too long": png(chunk(b"tRNS", bytes(range(200)))),
+    "pixels too many": png(pixels=zlib.compress(b"\0\1\2\0\3\4" + DELTAS.tobytes())),
+    "bytes after the pixels": png(pixels=zlib.compress(b"\0\1\2\0\3\4") + DELTAS.tobytes()),
+    "text as software": png(chunk(b"tEXt", SOFTWARE + b" 52,47,25,61")),
+    "a second header": png(chunk(b"IHDR", struct.pack(">IIBBBBB", 52, 47, 8, 0, 0, 0, 0))),
+    "a long pHYs": png(chunk(b"pHYs", AGES.astype("u1").tobytes())),
+    "many pHYs": png(b"".join(chunk(b"pHYs", struct.pack(">IIB", int(a), int(a), 1)) for a in AGES)),
+    "bytes in the end": png(end=b"52 47 25"),
+    "pixels twice": png(after=chunk(b"gAMA", bytes(4)) + chunk(b"IDAT", b"52 47 25")),
+    "filters that are none": png(pixels=zlib.compress(b"\x34\1\2\x2f\3\4")),
+    "a private chunk": png(chunk(b"agEs", AGES.tobytes())),
+}
+PLOT = {"output_type": "plot", "facts": {**PLAIN, "plot.source_status": "pass", "plot.per_subject_marks": False}}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_that_carry_more_than_pixels(tmp_path: Path, name: str) -> None:
+    report = check(write(tmp_path / "plot.png", PICTURES[name]), facts=PLOT)
+    assert report.exit_code == 1, texts(report)
+
+
+@pytest.mark.parametrize("name", HONEST_PICTURES)
+def test_a_plain_picture_is_for_a_person(tmp_path: Path, name: str) -> None:
+    report = check(write(tmp_path / "plot.png", HONEST_PICTURES[name]), facts=PLOT)
+    assert report.exit_code == 3, texts(report)
+
+
+def test_what_matplotlib_writes_is_plain(tmp_path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    figure.subplots().bar([1, 2], [3, 4])
+    figure.savefig(tmp_path / "plot.png")
+    assert check(tmp_path / "plot.png", facts=PLOT).exit_code == 3

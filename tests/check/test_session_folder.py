@@ -81,6 +81,37 @@ def test_without_the_pinned_ledger_nothing_is_more_than_review(made: Made, tmp_p
     assert "pass" not in {v for f, v in verdicts(report).items() if not f.startswith("certificate")}
 
 
+@pytest.mark.parametrize("what", ["fact", "statement", "total"])
+def test_what_is_said_of_noise_is_held_against_the_ledger(copy: Made, what: str) -> None:
+    def change(o: dict[str, Any]) -> None:
+        if what == "fact":
+            o["facts"]["facts"]["dp.epsilon"]["value"] = 0.1
+        elif what == "statement":
+            o["privacy"]["epsilon"] = 0.1
+        else:
+            o["facts"]["facts"]["ledger.epsilon_total"]["value"] = 0.0
+
+    entry(copy, "noised_mean", change)
+    report = copy.check()
+    assert "check/ledger-differs" in codes(report), texts(report)
+    assert verdicts(report)["noised_mean.csv"] == "fail"
+
+
+def test_a_spend_pays_for_its_own_files_only(made: Made) -> None:
+    """The bytes of a noisy release count under the name that the ledger closed, and only together."""
+    from sacro_deltab.rules import load_ruleset
+    from sacro_deltab.screening.ledger_check import open_view, pins, spend_of
+    from sacro_deltab.screening.snapshot import Snapshot
+
+    view = open_view(made.ledger, pins(None, load_ruleset(None, profile=made.profile)), named=True)
+    csv, json_ = ((made.folder / f"noised_mean.{end}").read_bytes() for end in ("csv", "json"))
+    whole = [Snapshot.of_bytes("noised_mean.csv", csv), Snapshot.of_bytes("noised_mean.json", json_)]
+    assert spend_of(view, whole) is not None
+    assert spend_of(view, [Snapshot.of_bytes("delta_mean.csv", csv), whole[1]]) is None
+    assert spend_of(view, [Snapshot.of_bytes("noised_mean.csv", csv + b" "), whole[1]]) is None
+    assert spend_of(view, []) is None
+
+
 def test_a_wrecked_ledger_fails(made: Made, tmp_path: Path) -> None:
     import sqlite3
 

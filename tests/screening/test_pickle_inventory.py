@@ -14,7 +14,8 @@ import pytest
 from deltab_files import F, J, N, brain_delta
 
 from sacro_deltab.errors import UnreadableError
-from sacro_deltab.screening.detect import recovered_ns, screen
+from sacro_deltab.screening.detect import screen
+from sacro_deltab.screening.hidden_n import recovered_ns
 from sacro_deltab.screening.known import Known
 from sacro_deltab.screening.pickles import read_pickle
 from sacro_deltab.screening.reading import kind_of, read_content
