@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -117,20 +118,29 @@ def verify_pooled(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A pooled folder.", show_default=False)],
     trust: Annotated[Path, typer.Option("--trust", help="Trust file with the aggregator's key.")],
     node: Annotated[list[Path] | None, typer.Option("--node", help="A node's folder or zip; repeat.")] = None,
+    at: Annotated[str | None, typer.Option("--at", help="Verify as of this day (YYYY-MM-DD); default now.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
 ) -> None:
     """See _VERIFY."""
+    verify_pooled_folder(folder, trust, nodes=node or (), at=at, as_json=as_json)
+
+
+def verify_pooled_folder(
+    folder: Path, trust: Path, *, nodes: Sequence[Path] = (), at: str | None = None, as_json: bool = False
+) -> NoReturn:
+    """Verify, print, exit; also what `sacro-deltab verify` does with a pooled folder."""
     from ..federation.verify import verify_pooled as verify
 
-    statement, problems = verify(folder, trust, materials=node or ())
+    statement, problems = verify(folder, trust, materials=nodes, at=_day(at))
+    predicate = {} if statement is None else statement["predicate"]
     if as_json:
-        predicate = {} if statement is None else statement["predicate"]
         _print_json({"schema": "sacro_deltab/verify-pooled/1", "ok": not problems, "problems": problems,
                      "pooled_id": predicate.get("pooled_id"), "verdict": predicate.get("verdict")})  # fmt: skip
     elif problems:
         typer.echo("\n".join([f"FAIL {p}" for p in problems]))
     else:
-        typer.echo("authentic and complete")
+        names = ", ".join(str(m["node"]) for m in predicate["materials"])
+        typer.echo(f"authentic and complete; the verdict it carries is {predicate['verdict']}; pooled from {names}")
     raise typer.Exit(1 if problems else 0)
 
 
@@ -229,14 +239,9 @@ def _passphrase(key: Path | None, file: Path | None) -> bytes | None:
 
 
 def _day(text: str | None) -> Any:
-    from datetime import UTC, datetime
+    from .certify import _day as read
 
-    if text is None:
-        return None
-    try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(hour=12, tzinfo=UTC)
-    except ValueError:
-        raise InputError("a day is written YYYY-MM-DD.", place="--at") from None
+    return None if text is None else read(text)
 
 
 def _progress(text: str) -> None:

@@ -203,7 +203,12 @@ def verify(
 ) -> None:
     """Verify."""
     from ..certificate.verify import verify_path
+    from ..federation.verify import is_pooled
 
+    if is_pooled(path):
+        from .aggregate import verify_pooled_folder
+
+        verify_pooled_folder(path, find_trust(trust, None, path), at=at, as_json=as_json)
     result = verify_path(
         path,
         find_trust(trust, None, path),
@@ -232,9 +237,10 @@ def _print_verified(result: VerifyResult, as_json: bool) -> None:
 
 def _day(text: str) -> datetime:
     try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(hour=12, tzinfo=UTC)
+        day = datetime.strptime(text, "%Y-%m-%d").replace(hour=23, minute=59, second=59, tzinfo=UTC)
     except ValueError:
         raise InputError("a day is written YYYY-MM-DD.", place="--at") from None
+    return min(day, max(datetime.now(UTC), day.replace(hour=0, minute=0, second=0)))  # today has not ended yet
 
 
 def crate(

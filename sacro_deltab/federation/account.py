@@ -133,6 +133,22 @@ def totals(spends: Sequence[NodeSpend], declared_by: str | None) -> Totals:
     )
 
 
+def check_shared(totals: Totals, limit: float | None) -> None:
+    """A person who may be in every node stays within the rule set's total.
+
+    Raises
+    ------
+    RefusedError
+        Nobody declared that the nodes share no person, and their budgets add up to more than one person may cost.
+    """
+    total = totals.total_epsilon if totals.total_epsilon is not None else totals.round_epsilon
+    if not totals.disjoint and limit is not None and total > limit + 1e-9:
+        raise RefusedError(
+            f"nobody declared that the nodes share no person, so their budgets add up: ε {total:g} of {limit:g}",
+            next_step="if nobody is in two nodes, say who declares it: --declare-disjoint NAME.",
+        )
+
+
 def disjoint_by(nodes: Sequence[Node], said: str | None) -> str | None:
     """Who declared that no person is in two nodes: the caller, or every node in its certificate."""
     if said is not None and said.strip():

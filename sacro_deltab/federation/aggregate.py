@@ -86,11 +86,18 @@ class Pooling:
     pooled_id: str
     made: datetime
     notes: tuple[str, ...] = field(default=())
+    undecided: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())
 
     @property
     def verdict(self) -> str:
         """`pass` or `review`; what fails was refused."""
-        return "review" if any(o.judged.status == "review" for o in self.outputs) else "pass"
+        return "review" if self.questions or any(o.judged.status == "review" for o in self.outputs) else "pass"
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """What a person has to answer before the pooled files leave."""
+        asked = [text for o in self.outputs for f in o.judged.decision.findings for text in f.asks]
+        return tuple(dict.fromkeys([*asked, *(_question(*item) for item in self.undecided)]))
 
 
 def aggregate(order: Order, say: Say) -> Pooling:
@@ -112,6 +119,7 @@ def aggregate(order: Order, say: Say) -> Pooling:
     with tempfile.TemporaryDirectory(prefix="sacro-deltab-nodes-") as scratch:
         say("verifying every node's certificate before a number is read")
         nodes = _read(order, trust, Path(scratch))
+        _check_job(order, nodes)
         pooling = pool(order, nodes, say)
     from .folder import write
 
@@ -134,6 +142,23 @@ def _with_job(order: Order) -> Order:
     if order.expect not in (None, job.expect):
         raise InputError(f"--expect {order.expect} is not what job {job.id} says ({job.expect})", path=order.job)
     return replace(order, expect=job.expect, noise_model=order.noise_model or job.noise_model)
+
+
+def _check_job(order: Order, nodes: Sequence[Node]) -> None:
+    """A node that ran a job ran the one given here."""
+    if order.job is None:
+        return
+    from .job import load_job, named_jobs
+
+    job = load_job(order.job)
+    for node in nodes:
+        other = [name for name, digest in named_jobs(node.predicate["not_checked"]) if digest != job.sha256]
+        if other:
+            raise RefusedError(
+                f"node {node.name} ran another job file ({other[0]}) than the one given here",
+                path=node.path,
+                next_step="give the job file that was sent to the nodes, byte for byte.",
+            )
 
 
 def _check_order(order: Order) -> None:
@@ -176,6 +201,7 @@ def pool(order: Order, nodes: tuple[Node, ...], say: Say) -> Pooling:
     else:
         model = _model(order, nodes, say)
         way = model.way
+        tables = tuple(meta_tables(nodes, model.noise))
     used = _used(nodes, model, tables)
     _check_decided(order, nodes, used)
     spends = tuple(account.spend_of(n, model.source(n)) for n in nodes) if model is not None else ()
@@ -183,6 +209,8 @@ def pool(order: Order, nodes: tuple[Node, ...], say: Say) -> Pooling:
         account.check_cover(spend, node)
     declared_by = account.disjoint_by(nodes, order.disjoint)
     totals = account.totals(spends, declared_by)
+    if spends:
+        account.check_shared(totals, _limit(ruleset))
     words = [n.predicate["people"]["declared"]["facts"].get("dp.trust_model") for n in nodes]
     labels = [s.label for s in spends] or ["formal"] * len(nodes)
     noise_model = noise.noise_model([w if isinstance(w, str) else None for w in words], labels, order.noise_model)
@@ -196,7 +224,8 @@ def pool(order: Order, nodes: tuple[Node, ...], say: Say) -> Pooling:
         order=order, nodes=nodes, ruleset=ruleset, way=way, noise_model=noise_model, model=model, tables=tables,
         outputs=outputs, spends=spends, totals=totals, history=past, round=number,
         repeated=past is not None and past.same_round(nodes) is not None,
-        pooled_id=str(uuid.uuid4()), made=datetime.now(UTC), notes=_notes(nodes, used, model),
+        pooled_id=str(uuid.uuid4()), made=datetime.now(UTC), notes=() if model is None else model.notes,
+        undecided=_undecided(nodes, used),
     )  # fmt: skip
 
 
@@ -216,9 +245,8 @@ def _tables_only(nodes: Sequence[Node], order: Order, tables: Sequence[MetaTable
 
 
 def _model(order: Order, nodes: tuple[Node, ...], say: Say) -> PooledModel:
-    from ..privacy import PublicBounds
-    from ..privacy.basis import Basis
-    from .pooling import Public, choose_way
+    from .pooling import choose_way
+    from .public import find_public
 
     lost = next((n for n in nodes for kind in ("noised_moments", "folded_weights")
                  if kind in n.withheld and any(m.of_type(kind) is not None for m in nodes)), None)  # fmt: skip
@@ -229,11 +257,7 @@ def _model(order: Order, nodes: tuple[Node, ...], say: Say) -> PooledModel:
     check_model(nodes, mixed_basis=order.way == "fedavg_folded")
     check_noise(nodes)
     say(f"pooling: {way.replace('_', ' ')}")
-    public = Public(
-        None if order.basis is None else Basis.load(order.basis),
-        None if order.bounds is None else PublicBounds.load(order.bounds),
-    )
-    return pool_model(nodes, way, public)
+    return pool_model(nodes, way, find_public(order, nodes, say))
 
 
 def _used(nodes: Sequence[Node], model: PooledModel | None, tables: Sequence[MetaTable]) -> dict[str, list[str]]:
@@ -250,13 +274,12 @@ def _used(nodes: Sequence[Node], model: PooledModel | None, tables: Sequence[Met
 def _check_decided(order: Order, nodes: Sequence[Node], used: Mapping[str, Sequence[str]]) -> None:
     if not order.require_decided:
         return
-    for node in nodes:
-        if waiting := sorted(set(node.undecided) & set(used[node.name])):
-            raise RefusedError(
-                f"node {node.name} certified {', '.join(waiting)} for review, and nobody has decided",
-                path=node.path,
-                next_step="decide with `sacro-deltab review` and certify again, or let a checker sign (certify --add).",
-            )
+    for name, waiting in _undecided(nodes, used):
+        raise RefusedError(
+            f"node {name} certified {', '.join(waiting)} for review, and nobody has decided",
+            path=next(n.path for n in nodes if n.name == name),
+            next_step="decide with `sacro-deltab review` and certify again, or let a checker sign (certify --add).",
+        )
 
 
 def _limit(ruleset: RuleSet) -> float | None:
@@ -330,9 +353,11 @@ def _refuse_blocked(outputs: Sequence[PooledOutput]) -> None:
                        next_step=worst.next_step or "nothing was written.")  # fmt: skip
 
 
-def _notes(nodes: Sequence[Node], used: Mapping[str, Sequence[str]], model: PooledModel | None) -> tuple[str, ...]:
-    lines = [] if model is None else list(model.notes)
-    for node in nodes:
-        if waiting := sorted(set(node.undecided) & set(used[node.name])):
-            lines.append(f"no person's decision is in the certificate of {node.name} on: {', '.join(waiting)}")
-    return tuple(lines)
+def _undecided(nodes: Sequence[Node], used: Mapping[str, Sequence[str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Per node the pooled outputs that were certified for review and carry no person's decision."""
+    found = [(node.name, tuple(sorted(set(node.undecided) & set(used[node.name])))) for node in nodes]
+    return tuple((name, outputs) for name, outputs in found if outputs)
+
+
+def _question(node: str, outputs: Sequence[str]) -> str:
+    return f"Who at {node} let {', '.join(outputs)} out? No person's decision on them is in its certificate."

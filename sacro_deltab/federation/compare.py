@@ -10,6 +10,8 @@ from ..tables.rounding import round_value
 from .bundle import Node
 
 WEIGHT_TYPES = ("noised_moments", "folded_weights", "beta1", "y_mean")
+PARAMETERS = ("folded_weights", "beta1", "beta2", "beta2sq", "gamma", "gammasq", "y_mean", "ysq_mean", "ysq_slope")
+_MOST_YEARS = 1e6  # of a weight or another parameter; a slope on a score, a mean square of ages
 
 
 def check_set(nodes: Sequence[Node], expect: int | None) -> None:
@@ -78,10 +80,12 @@ def check_model(nodes: Sequence[Node], *, mixed_basis: bool = False) -> None:
     _same(nodes, _centres, "centre or scale of the features", None)
     if not mixed_basis:
         _same(nodes, lambda n: about(n).get("bounds"), "public bounds", lambda v: f"{str(v)[:12]}…")
-        _same(nodes, lambda n: about(n).get("n_components"), "model variant", lambda v: f"{v} components")
+        if about(nodes[0]).get("basis") is not None:  # a node basis keeps the axes above its own noise; sums do not
+            _same(nodes, lambda n: about(n).get("n_components"), "model variant", lambda v: f"{v} components")
     _same(nodes, _confounds, "model variant (confounds)", lambda v: ", ".join(v) or "none")
     _same(nodes, _adjacency, "neighbouring relation", str)
     for node in nodes:
+        _plausible(node)
         _rounded(node)
         _consistent_n(node)
 
@@ -107,11 +111,22 @@ def feature_rows(node: Node) -> list[tuple[str, float, float, float]]:
     document = node.of_type("folded_weights")
     if document is None:
         return []
-    return [
-        (str(r[0]), float(r[1]), float(r[2]), float(r[3]))
-        for r in document.rows
-        if isinstance(r[1], int | float) and isinstance(r[2], int | float) and isinstance(r[3], int | float)
-    ]
+    return [(str(r[0]), *numbers) for r in document.rows if (numbers := _row_numbers(node, r)) is not None]
+
+
+def _row_numbers(node: Node, row: Sequence[Any]) -> tuple[float, float, float] | None:
+    """Centre, scale and weight of a feature's row; None for the intercept and confounds, which have a weight alone."""
+    cells: list[Any] = [*row[1:], None, None, None]
+    centre, scale, weight = cells[:3]
+    alone = centre is None and scale is None
+    if not _number(weight) or not (alone or (_number(centre) and _number(scale) and float(scale) > 0)):
+        raise RefusedError(f"row {str(row[0])[:60]!r} of the folded weights of node {node.name} is no weight",
+                           path=node.path, next_step="pool the certified files as they are.")  # fmt: skip
+    return None if alone else (float(centre), float(scale), float(weight))
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def released_n(node: Node) -> int | None:
@@ -193,6 +208,17 @@ def _adjacency(node: Node) -> str:
         if release is not None:
             return str(release["adjacency"])
     return "none"
+
+
+def _plausible(node: Node) -> None:
+    """Every weight is a number, and none moves a predicted age by more years than any noise the rules allow."""
+    for kind in PARAMETERS:
+        document = node.of_type(kind)
+        for row in () if document is None else document.rows:
+            values: Sequence[Any] = row[-1:] if kind == "folded_weights" else row[1:]
+            if not all(_number(v) and abs(v) <= _MOST_YEARS for v in values):
+                raise RefusedError(f"{kind} of node {node.name} holds a value that no model of ages can have",
+                                   path=node.path, next_step="ask the node for its release again.")  # fmt: skip
 
 
 def _rounded(node: Node) -> None:

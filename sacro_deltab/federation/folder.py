@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..certificate.canonical import canonical_json
 from ..certificate.layout import ENVELOPE, STATEMENT, digest_file
-from ..certificate.statement import STATEMENT_TYPE, TYPE_ROOT, utc_now, versions
+from ..certificate.statement import STATEMENT_TYPE, utc_now, versions
 from ..errors import InputError, RefusedError
 from . import history
 from .forest import Panel, draw
 from .report import report_json, report_lines
+from .verify import POOLED_TYPE
 
 if TYPE_CHECKING:
     from ..rules import RuleSet
     from ..trust import Trust
     from .aggregate import PooledOutput, Pooling
 
-POOLED_TYPE = TYPE_ROOT + "pooled/v1"
 REPORT = "report.json"
 PAGE = "report.txt"
 FOREST = "forest"
@@ -131,6 +131,7 @@ def statement(pooling: Pooling, work: Path, trust: Trust, entry: Mapping[str, An
                 "head": pooling.history.head if entry is None else entry["sha256"],
             },
             "notes": list(pooling.notes),
+            "questions": list(pooling.questions),
             "not_checked": [
                 "whether nobody is in two nodes: that rests on the declaration named above",
                 "what happened inside each TRE: it rests on the nodes' certificates, which are the materials",
@@ -172,6 +173,7 @@ def _material(node: Any) -> dict[str, Any]:
         "certificate_id": node.certificate_id,
         "digest": {"sha256": node.envelope_sha256},
         "verdict": node.predicate["verdict"],
+        "undecided": list(node.undecided),
         "made": node.predicate["made"]["time"],
         "signers": [{"keyid": k, "role": r} for k, r in node.signers],
         "ledger": None

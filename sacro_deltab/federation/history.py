@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..errors import RefusedError, UnreadableError
 from .account import NodeSpend
@@ -167,11 +167,33 @@ def entry_for(
 
 
 def append(history: History, entry: Mapping[str, Any]) -> None:
-    """Write one line and flush it to disk."""
+    """Write one line and flush it to disk, alone with the file.
+
+    Raises
+    ------
+    RefusedError
+        Another pooling wrote a round since this one read the file: its nodes were checked against an older state.
+    """
     with history.path.open("a", encoding="utf-8") as handle:
+        _lock(handle)
+        if load_history(history.path).head != history.head:
+            raise RefusedError(
+                "another pooling wrote a round into this history meanwhile",
+                path=history.path,
+                next_step="run aggregate again: this round is checked against the new state.",
+            )
         handle.write(json.dumps(entry, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n")
         handle.flush()
         os.fsync(handle.fileno())
+
+
+def _lock(handle: IO[str]) -> None:
+    """Wait for the file; the lock ends with the handle. Where the system has none, the comparison of heads is left."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 def _digest(entry: Mapping[str, Any]) -> str:

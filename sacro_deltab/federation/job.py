@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,9 @@ from ..errors import InputError, RefusedError
 
 if TYPE_CHECKING:
     from ..rules import RuleSet
+
+
+_NAMED = re.compile(r"job ([a-z0-9-]{1,60}), round \d+, sha256 ([0-9a-f]{64})\Z")
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,11 @@ class Job:
         return self.delta_dp if self.delta_dp is not None else min(1e-6, 1.0 / self.minimum_n**2)
 
     @property
+    def line(self) -> str:
+        """How a node's record names the job; `named_jobs` reads it back."""
+        return f"job {self.id}, round {self.round}, sha256 {self.sha256}"
+
+    @property
     def said(self) -> dict[str, Any]:
         """The researcher's declaration, in the form of a --declare file."""
         facts = {"dp.trust_model": "distributed" if self.noise_model == "distributed" else "central_at_node"}
@@ -81,6 +90,11 @@ class Job:
             "note": f"said in job {self.id}, sha256 {self.sha256}",
             "facts": {**self.declare["facts"], **facts},
         }
+
+
+def named_jobs(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """(id, sha256) of the jobs that a node's record names."""
+    return [(found[1], found[2]) for line in lines if (found := _NAMED.match(str(line))) is not None]
 
 
 def load_job(path: Path) -> Job:

@@ -157,7 +157,7 @@ def _run(job: Job, plan: Plan, cohort: Cohort, say: Say) -> Outcome:
 
     with pipeline._working_folder(plan.out) as journal:
         session = pipeline._session(plan, cohort, journal, say)
-        session.not_checked.append(f"job {job.id}, round {job.round}, sha256 {job.sha256}")
+        session.not_checked.append(job.line)
         say("private training: the budget is spent before any noise is drawn")
         model, impossible = _trained(pipeline._train(session, plan, cohort, say))
         session.not_checked += impossible

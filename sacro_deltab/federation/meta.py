@@ -3,6 +3,9 @@
 A suppressed cell is missing: it enters neither the mean nor the people, and is never a zero. Sampling variance of a
 cell is sd²/n with the node's own SD of that group where it was released, else the node's SD of delta; rounding of the
 mean to one decimal adds 0.1²/12. Without any SD a node's cell is left out, and the table says so.
+
+A node's deltas come from its own noisy model. That noise shifts all groups of the node alike (and tilts its age bands);
+where the node sent moments its size is known and is added, else the report says that it is not in the intervals.
 """
 
 from __future__ import annotations
@@ -26,6 +29,18 @@ class Estimate:
     value: float
     se: float
     n: int | None = None
+
+
+@dataclass(frozen=True)
+class ModelNoise:
+    """What privacy noise does to a node's deltas, SD in years: to all of them, and to those one SD of age away."""
+
+    shift: float
+    tilt: float
+
+    def variance(self, kind: str) -> float:
+        """Of a cell's mean delta in a table of this type."""
+        return self.shift**2 + (self.tilt**2 if kind == "delta_mean_by_age_band" else 0.0)
 
 
 @dataclass(frozen=True)
@@ -115,8 +130,11 @@ def inverse_variance(estimates: Sequence[Estimate]) -> Pooled:
     )
 
 
-def meta_tables(nodes: Sequence[Node]) -> list[MetaTable]:
-    """Every table of mean deltas that two nodes or more sent, and the mean delta itself."""
+def meta_tables(nodes: Sequence[Node], noise: Mapping[str, ModelNoise] | None = None) -> list[MetaTable]:
+    """Every table of mean deltas that two nodes or more sent, and the mean delta itself.
+
+    noise: of each node's own model, where it is known.
+    """
     found: dict[tuple[str, str], None] = {}
     for node in nodes:
         for document in node.documents.values():
@@ -126,23 +144,30 @@ def meta_tables(nodes: Sequence[Node]) -> list[MetaTable]:
     for kind, name in found:
         sent = {n.name: d for n in nodes if (d := n.documents.get(name)) is not None and d.type == kind}
         if len(sent) >= 2:
-            tables.append(_table(kind, name, sent, nodes))
+            tables.append(_table(kind, name, sent, nodes, noise or {}))
     return [t for t in tables if any(c.pooled is not None for c in t.cells)]
 
 
-def _table(kind: str, name: str, sent: Mapping[str, OutputDocument], nodes: Sequence[Node]) -> MetaTable:
+def _table(
+    kind: str,
+    name: str,
+    sent: Mapping[str, OutputDocument],
+    nodes: Sequence[Node],
+    noise: Mapping[str, ModelNoise],
+) -> MetaTable:
     first = next(iter(sent.values()))
     groups = list(dict.fromkeys(str(row[0]) for d in sent.values() for row in d.rows))
     cells = []
     for group in groups:
-        estimates = [e for n in nodes if (e := _estimate(n, sent.get(n.name), group)) is not None]
+        extra = {n.name: noise[n.name].variance(kind) if n.name in noise else 0.0 for n in nodes}
+        estimates = [e for n in nodes if (e := _estimate(n, sent.get(n.name), group, extra[n.name])) is not None]
         here = {e.node for e in estimates}
         missing = tuple(n.name for n in nodes if n.name not in here)
         cells.append(Cell(group, tuple(estimates), missing, inverse_variance(estimates) if estimates else None))
     return MetaTable(name, kind, first.columns[0].name, first.columns[-1].unit, tuple(cells))
 
 
-def _estimate(node: Node, document: OutputDocument | None, group: str) -> Estimate | None:
+def _estimate(node: Node, document: OutputDocument | None, group: str, extra: float) -> Estimate | None:
     if document is None:
         return None
     row = next((r for r in document.rows if r[0] == group), None)
@@ -154,7 +179,7 @@ def _estimate(node: Node, document: OutputDocument | None, group: str) -> Estima
     if not isinstance(n, int | float) or n < 2 or sd is None or sd <= 0:
         return None
     step = 10.0 ** -int(node.policy["parameters"].get("mean_decimals", 1))
-    return Estimate(node.name, float(row[-1]), math.sqrt(sd * sd / float(n) + step * step / 12), int(n))
+    return Estimate(node.name, float(row[-1]), math.sqrt(sd * sd / float(n) + step * step / 12 + extra), int(n))
 
 
 def _n_of(node: Node) -> int | None:
@@ -177,8 +202,3 @@ def _group_sd(node: Node, means: OutputDocument, group: str) -> float | None:
             if row is not None and isinstance(row[-1], int | float):
                 return float(row[-1])
     return None
-
-
-def model_estimates(node: str, b1: Sequence[float], se: Sequence[float], n: int | None) -> list[Estimate]:
-    """Weights of one node as estimates, one a component."""
-    return [Estimate(node, float(b), float(s), n) for b, s in zip(b1, se, strict=True)]

@@ -17,7 +17,7 @@ from ..privacy.moments import NoisyMoments
 from . import pooling
 from .bundle import Node
 from .compare import about, released_n
-from .meta import Estimate, Pooled, inverse_variance
+from .meta import Estimate, ModelNoise, Pooled, inverse_variance
 from .moments_file import moments_of
 from .results import model_documents
 
@@ -49,6 +49,7 @@ class PooledModel:
     notes: tuple[str, ...] = ()
     moments: NoisyMoments | None = None
     context: Mapping[str, Any] = field(default_factory=dict)
+    noise: Mapping[str, ModelNoise] = field(default_factory=dict)
 
     def source(self, node: Node) -> str:
         """Name of the node's output whose release is pooled."""
@@ -121,7 +122,17 @@ def _summed(nodes: tuple[Node, ...], public: pooling.Public) -> PooledModel:
     return PooledModel(
         "summed_moments", weights, nodes, tuple(float(s) for s in size / size.sum()), alone, rest, spread, basis,
         tuple(notes), total, {"noise_sd_ut": float(total.sd["ut"]), "n": round(total.n)},
+        {n.name: _model_noise(p, alone[n.name], axes, basis) for n, p in zip(nodes, alike, strict=True)},
     )  # fmt: skip
+
+
+def _model_noise(part: NoisyMoments, weights: Weights, axes: Axes, basis: Basis | None) -> ModelNoise:
+    """How far noise in a node's means of scores and ages, and in their covariance, moves its deltas."""
+    per_score = weights.b1 * axes.score_sd if basis is not None else weights.folded("simple").coef
+    length, half, n = float(np.linalg.norm(per_score)), part.scaling.age_half, part.n
+    spread = max(float(weights.ysq_mean or 0.0) ** 0.5 / half, 0.1)  # SD of age in t
+    shift = float(np.hypot(length * part.sd["u"], half * part.sd["t"])) / n
+    return ModelNoise(shift, length * part.sd["ut"] / n / spread)
 
 
 def _component_spread(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import RefusedError
+from ..errors import PrivacyError, RefusedError
 from ..outputs.document import OutputDocument
 from ..privacy.blocks import Layout
 from ..privacy.moments import NoisyMoments, Scaling
@@ -19,6 +19,7 @@ _LABEL = re.compile(r"([a-z]{1,2})(?:\[([0-9]{1,6}(?:,[0-9]{1,6})?)\])?\Z")
 _SPREAD = 8.0  # noise SDs allowed beyond what N people can sum to: one honest file in 10¹⁵ is refused
 _LEAST_SQUARE = 0.01  # mean of q² over people: 0.5 for uniform ages; below this the N cannot be the moments' own
 _EXACT = 2.0**52  # above this many grid steps a double cannot show whether it is a whole number
+_CHANCE = 1e-12  # of refusing an honest file because noise made a square negative
 
 
 def moments_of(node: Node) -> NoisyMoments | None:
@@ -37,9 +38,9 @@ def moments_of(node: Node) -> NoisyMoments | None:
         layout = _layout(about["layout"])
         scaling = _scaling(about["scaling"])
         sd = {name: float(about["sd"][name]) for name in layout.names}
-        count = None if about["n_public"] is None else int(about["n_public"])
-        releases = int(about["releases"])
-    except (KeyError, TypeError, ValueError) as error:
+        count = None if about["n_public"] is None else _whole(about["n_public"])
+        releases = _whole(about["releases"])
+    except (KeyError, TypeError, ValueError, PrivacyError) as error:
         raise _refuse(
             node, f"the public settings of the noised moments are incomplete ({type(error).__name__})"
         ) from error
@@ -47,6 +48,8 @@ def moments_of(node: Node) -> NoisyMoments | None:
         raise _refuse(node, "the noised moments state no noise")
     if (count is None) != layout.count or (count is not None and count < 1):
         raise _refuse(node, "the noised moments say in two ways whether N is public")
+    if releases != 1:
+        raise _refuse(node, "the noised moments say they are a sum of several releases, and one certificate covers one")
     if sum(math.prod(layout.shape(name)) for name in layout.names) != len(
         document.rows
     ):  # before anything is allocated
@@ -55,7 +58,14 @@ def moments_of(node: Node) -> NoisyMoments | None:
     _check_stated(node, moments, node.release(document.name))
     _check_grid(node, moments)
     _check_possible(node, moments)
+    _check_squares(node, moments)
     return moments
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError("no whole number")
+    return value
 
 
 def _layout(data: Mapping[str, Any]) -> Layout:
@@ -144,6 +154,67 @@ def _check_possible(node: Node, moments: NoisyMoments) -> None:
     square = float(moments.values["qq"]) + _SPREAD * moments.sd["qq"]
     if lies or square < _LEAST_SQUARE * n:
         raise _refuse(node, "its noised moments and its N do not fit together: no N people have such sums")
+
+
+def _check_squares(node: Node, moments: NoisyMoments) -> None:
+    """A matrix of sums of squares and products has no negative direction but what noise makes.
+
+    If the exact matrix has none, w'Mw ≥ w'Ew ≥ −‖E/sd‖·‖coefficients of w·sd‖ for every w (Cauchy-Schwarz), and
+    ‖E/sd‖² is χ² on the number of noisy entries: any w that goes lower shows moments that no people have.
+    """
+    from scipy.stats import chi2
+
+    matrix, sd = _second_moments(moments)
+    for size in (3, matrix.shape[0]):  # ages alone have fewer entries, so less noise to allow for
+        part, spread = matrix[:size, :size], sd[:size, :size]
+        entries = int((np.triu(spread) > 0).sum())
+        allowed = math.sqrt(float(chi2.isf(_CHANCE, entries)))
+        root = np.sqrt(np.maximum(np.diag(spread), spread.max(axis=1)))
+        for scale in (np.ones(size), 1 / np.sqrt(np.maximum(root, 1e-12))):
+            w = np.linalg.eigh(part * scale[:, None] * scale[None, :])[1][:, 0] * scale
+            noise = math.sqrt(float(((np.outer(w, w) * spread * np.sqrt(2 - np.eye(size))) ** 2).sum()) * 2)
+            slack = 1e-5 * moments.n * float(np.abs(w).sum()) ** 2  # rounding of each person to the grid
+            if float(w @ part @ w) < -allowed * noise - slack:
+                raise _refuse(node, "its noised moments are no sums of squares and products of any people")
+
+
+def _second_moments(moments: NoisyMoments) -> tuple[Any, Any]:
+    """Σzz' of z = (1, t, q, u, c) with u and c in units of their clip, and the SD of each entry's noise.
+
+    t² is (q + 1)/2. A Gram that was not released is at most N on the diagonal, which is put in its place.
+    """
+    layout, scaling, n = moments.layout, moments.scaling, moments.n
+    value = {k: v / scaling.factor(k) for k, v in moments.values.items()}
+    sd = {k: v / scaling.factor(k) for k, v in moments.sd.items()}
+    value["tt"], sd["tt"] = (n + value["q"]) / 2, math.hypot(sd["q"], sd.get("n", 0.0)) / 2
+    value.setdefault("n", np.asarray(n))
+    letters = "tq" + ("" if layout.tau < 1 else "u" + ("c" if layout.confounds else ""))  # clipped products are none
+    sizes = {"t": 1, "q": 1, "u": layout.width, "c": layout.confounds}
+    starts, total = {}, 1
+    for letter in letters:
+        starts[letter] = total
+        total += sizes[letter]
+    matrix, spread = np.zeros((total, total)), np.zeros((total, total))
+    matrix[0, 0], spread[0, 0] = n, sd.get("n", 0.0)
+    for first in letters:
+        rows = slice(starts[first], starts[first] + sizes[first])
+        _place(matrix, spread, slice(0, 1), rows, value[first], sd[first])
+        for second in letters:
+            name = first + second if first + second in value else second + first
+            columns = slice(starts[second], starts[second] + sizes[second])
+            if name in value:
+                block = value[name] if name == first + second else np.transpose(value[name])
+                _place(matrix, spread, rows, columns, block, sd[name])
+            elif first == second:
+                matrix[rows, columns] = n * np.eye(sizes[first])
+    return matrix, spread
+
+
+def _place(matrix: Any, spread: Any, rows: slice, columns: slice, block: Any, sd: float) -> None:
+    shape = matrix[rows, columns].shape
+    filled = np.asarray(block, dtype=float).reshape(shape)
+    matrix[rows, columns], matrix[columns, rows] = filled, filled.T
+    spread[rows, columns], spread[columns, rows] = sd, sd
 
 
 def _refuse(node: Node, what: str) -> RefusedError:

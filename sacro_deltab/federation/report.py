@@ -52,6 +52,14 @@ def _vector(values: Any) -> str:
 
 def _spread_lines(pooling: Pooling) -> list[str]:
     lines = ["Differences between nodes (95 % intervals; I²: share of the spread that chance does not explain)"]
+    if pooling.tables:
+        known = pooling.model is not None and pooling.model.noise
+        lines.append(
+            "  mean deltas: intervals hold sampling, rounding and the noise of each node's own model"
+            if known
+            else "  mean deltas: the noise of each node's own model, which shifts all its groups alike, is not in the "
+            "intervals, so I² overstates the differences"
+        )
     for table in pooling.tables:
         for cell in table.cells:
             if cell.pooled is None:
@@ -103,16 +111,13 @@ def _privacy_lines(pooling: Pooling) -> list[str]:
 
 def _verdict_lines(pooling: Pooling) -> list[str]:
     lines = [f"Verdict: {pooling.verdict} (by {pooling.ruleset.id} {pooling.ruleset.version}); a person releases it"]
-    asked: list[str] = []
     for output in pooling.outputs:
         if output.minus is None:
             lines.append(f"  {output.name}: {output.judged.status}")
-        for finding in output.judged.decision.findings:
-            asked += [text for text in finding.asks if text not in asked]
     for name in dict.fromkeys(o.minus for o in pooling.outputs if o.minus is not None):
         worst = [o.judged.status for o in pooling.outputs if o.minus == name]
         lines.append(f"  pooled minus {name} (anybody with that file can compute it): {max(worst, key=_rank)}")
-    return lines + [f"  asked: {text}" for text in asked]
+    return lines + [f"  asked: {text}" for text in pooling.questions]
 
 
 def _rank(status: str) -> int:
@@ -171,4 +176,5 @@ def report_json(pooling: Pooling) -> dict[str, Any]:
             {"name": o.name, "type": o.kind, "without": o.minus, "verdict": o.judged.status} for o in pooling.outputs
         ],
         "notes": list(pooling.notes),
+        "questions": list(pooling.questions),
     }

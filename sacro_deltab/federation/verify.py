@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ..certificate.canonical import MAX_BYTES, read_canonical
 from ..certificate.envelope import check_signatures, read_envelope
 from ..certificate.layout import ENVELOPE, STATEMENT, digest_file, read_bytes, shown
-from ..certificate.statement import STATEMENT_TYPE
-from ..errors import CertificateError, InputError, UnreadableError
-from .folder import POOLED_TYPE
+from ..certificate.statement import STATEMENT_TYPE, TYPE_ROOT
+from ..certificate.verify import CLOCK_SKEW
+from ..errors import CertificateError, InputError, SacroDeltabError, UnreadableError
 
 if TYPE_CHECKING:
     from ..trust import Trust
+
+POOLED_TYPE = TYPE_ROOT + "pooled/v1"
 
 
 def verify_pooled(
@@ -54,15 +56,28 @@ def verify_pooled(
         raise CertificateError(
             "this is not the certificate of a pooled folder; use `sacro-deltab verify`.", path=ENVELOPE
         )
-    predicate = statement["predicate"]
-    signed_at = datetime.fromisoformat(predicate["made"]["time"])
     now = (at or datetime.now(UTC)).astimezone(UTC)
-    problems = check_signatures(envelope, trust, predicate["made"]["node"], (signed_at, now))[1]
-    if (folder / STATEMENT).is_file() and read_bytes(folder / STATEMENT, limit=MAX_BYTES) != envelope.payload:
-        problems.append(f"{STATEMENT} is not what was signed")
-    problems += _files(folder, statement)
-    problems += _materials(materials, predicate)
+    try:
+        made = statement["predicate"]["made"]
+        signed_at = datetime.fromisoformat(made["time"])
+        problems = check_signatures(envelope, trust, str(made["node"]), (signed_at, now))[1]
+        if signed_at > now + CLOCK_SKEW:
+            problems = [*problems, f"it says it was signed on {signed_at:%Y-%m-%d %H:%M} UTC, which is later than now"]
+        if (folder / STATEMENT).is_file() and read_bytes(folder / STATEMENT, limit=MAX_BYTES) != envelope.payload:
+            problems = [*problems, f"{STATEMENT} is not what was signed"]
+        problems = [*problems, *_files(folder, statement), *_materials(materials, statement["predicate"])]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CertificateError("the pooled statement is incomplete.", path=ENVELOPE) from error
     return statement, problems
+
+
+def is_pooled(folder: Path) -> bool:
+    """Whether a folder holds the signed statement of a pooling (authentic or not)."""
+    try:
+        statement = read_canonical(read_envelope(folder / ENVELOPE).payload, path=ENVELOPE, what="statement")
+    except SacroDeltabError:
+        return False
+    return isinstance(statement, dict) and statement.get("predicateType") == POOLED_TYPE
 
 
 def _files(folder: Path, statement: dict[str, Any]) -> list[str]:
