@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from federation_nodes import ATTEST, people
+from declarations import ATTEST
+from federation_nodes import job_content, make_basis, people
 
 from sacro_deltab.errors import InputError, RefusedError, SacroDeltabError
 from sacro_deltab.federation.job import load_job
@@ -20,42 +21,20 @@ from sacro_deltab.privacy.mechanisms import mu_of
 from sacro_deltab.privacy.spend import BudgetLimits, SpendRequest
 from sacro_deltab.rules import load_ruleset
 from sacro_deltab.session.pipeline import Plan
-from sacro_deltab.simulate import smith_cohort
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("job")
-    public = smith_cohort(900, 12, seed=1)
-    units = ["mm"] * 12
-    basis = Basis.from_public(
-        public.X, public.age, public.feature_names, n_components=4, made_on="simulated people", units=units
-    )
-    basis.save(folder / "basis.json")
+    make_basis(folder / "basis.json")
     people("site-a").to_csv(folder / "people.csv", index=False)
     (folder / "attest.json").write_text(json.dumps(ATTEST))
     return folder
 
 
 def content(home: Path) -> dict[str, Any]:
-    ruleset, basis = load_ruleset(), Basis.load(home / "basis.json")
-    return {
-        "job": {"id": "two-nodes", "title": "Brain age over two TREs"},
-        "rule_set": {"id": ruleset.id, "sha256": ruleset.sha256},
-        "inputs": {
-            "id_column": "participant_id",
-            "age": {"column": "age", "unit": "years"},
-            "features": [{"name": n, "unit": u} for n, u in zip(basis.feature_names, basis.units, strict=True)],
-            "groups": ["group"],
-            "minimum_n": 300,
-        },
-        "model": {"n_components": 4, "method": "moments", "basis_digest": basis.digest},
-        "privacy": {"epsilon": 1.0, "adjacency": "zero_out_N_public"},
-        "outputs": ["noised_moments", "folded_weights", "n_subjects"],
-        "tables": [{"by": "group", "statistic": "mean"}],
-        "expect": 2,
-        "declare": {"by": "A simulated researcher", "simulated": True, "facts": {"output.declared": True}},
-    }
+    found = job_content(Basis.load(home / "basis.json"))
+    return {**found, "outputs": ["noised_moments", "folded_weights", "n_subjects"]}
 
 
 def write(home: Path, data: dict[str, Any], name: str = "job.yaml") -> Path:

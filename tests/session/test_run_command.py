@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from session_helpers import ATTEST, DECLARE, write_profile
+from declarations import ATTEST, DECLARE
+from session_helpers import write_profile
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -239,7 +239,7 @@ def test_records_that_would_break_the_viewer_stop_finalise(make_session: Any, va
 
 
 def test_a_killed_session_is_finished_from_its_journal(make_session: Any, values: Any, place: Path) -> None:
-    from session_helpers import ATTEST, DECLARE
+    from declarations import ATTEST, DECLARE
 
     from sacro_deltab.acro_session import DeltabSession
     from sacro_deltab.session.pipeline import quiet_acro
@@ -297,7 +297,7 @@ def test_a_declaration_file_is_checked(make_session: Any, place: Path) -> None:
 
 
 def test_nobody_can_declare_what_is_measured(make_session: Any, values: Any) -> None:
-    from session_helpers import DECLARE
+    from declarations import DECLARE
 
     from sacro_deltab.session.said import read_said
 

@@ -1,0 +1,108 @@
+"""A federation as its users type it: jobs at the nodes, aggregate, verify, plan."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from federation_nodes import World, job_content, make_basis, make_world, order, say
+from typer.testing import CliRunner, Result
+
+from sacro_deltab.cli import _register, app
+from sacro_deltab.errors import SacroDeltabError
+from sacro_deltab.federation.aggregate import aggregate
+from sacro_deltab.federation.simulation import WAYS
+
+
+def run(*args: object, code: int = 0) -> Result:
+    """Run a command; errors that `main` would print become their exit code."""
+    _register()
+    result = CliRunner().invoke(app, [str(a) for a in args])
+    found = result.exception.exit_code if isinstance(result.exception, SacroDeltabError) else result.exit_code
+    assert found == code, (result.output, result.exception)
+    return result
+
+
+def test_aggregate_finds_the_basis_by_its_digest(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("aggregate", *world.both, "--out", "pooled", "--trust", world.trust)
+    assert Path("federation-history.jsonl").exists()
+    assert json.loads(Path("pooled/report.json").read_text())["way"] == "summed_moments"
+    trust = tmp_path / "elsewhere" / "trust.json"
+    trust.parent.mkdir()
+    shutil.copy(world.trust, trust)
+    run("aggregate", *world.both, "--out", "again", "--trust", trust, code=2)  # no basis beside anything
+    assert not Path("again").exists()
+    changed = {**json.loads(world.basis.read_text()), "made_on": "somebody else"}
+    Path("basis.json").write_text(json.dumps(changed))  # its digest is the old one
+    run("aggregate", *world.both, "--out", "again", "--trust", trust, code=2)
+    assert not Path("again").exists()
+
+
+def test_verify_takes_pooled_folders_too(world: World, tmp_path: Path) -> None:
+    out = tmp_path / "pooled"
+    signed = order(world, out, key=world.home / "aggregator.pem", passphrase=b"x")
+    done = aggregate(signed, say)
+    said = run("verify", out, "--trust", world.trust).stdout
+    assert "authentic and complete" in said
+    assert "site-a, site-b" in said
+    data = json.loads(run("verify", out, "--trust", world.trust, "--json").stdout)
+    assert data["ok"] is True
+    assert data["pooled_id"] == done.pooled_id
+    run("verify-pooled", out, "--trust", world.trust, "--node", world.nodes["site-a"])
+    run("verify", out, "--trust", world.trust, "--at", "2031-01-01", code=1)
+    (out / "pooled_model.json").write_text("{}")
+    assert "was changed" in run("verify", out, "--trust", world.trust, code=1).stdout
+
+
+def test_what_nobody_decided_is_asked_and_signed(world: World, tmp_path: Path) -> None:
+    aggregate(order(world, tmp_path / "pooled", key=world.home / "aggregator.pem", passphrase=b"x"), say)
+    predicate = json.loads((tmp_path / "pooled" / "certificate.json").read_text())["predicate"]
+    assert predicate["verdict"] == "review"
+    assert any("Who at site-a let" in text for text in predicate["questions"])
+    assert all("noised_moments" in material["undecided"] for material in predicate["materials"])
+
+
+def test_nodes_without_a_shared_basis_and_with_a_confound(tmp_path: Path) -> None:
+    """Axes come from the summed moments; each node's own number of them does not matter."""
+    basis = make_basis(tmp_path / "public.json")
+    bounds = replace(basis.bounds(), confound_bounds=((1200.0, 1800.0),), provenance="registered_file")
+    bounds.save(tmp_path / "bounds.json")
+    job = job_content(basis, n_components=5, bounds_digest=bounds.digest)
+    job["inputs"]["confounds"] = ["head_size"]
+    job["outputs"] = ["noised_moments", "folded_weights", "conf_beta", "n_subjects"]
+    del job["tables"]
+    nodes = make_world(tmp_path, bounds=tmp_path / "bounds.json", job=job)
+    out = tmp_path / "pooled"
+    done = aggregate(order(nodes, out, job=nodes.job, basis=None, disjoint="J. Doe"), say)
+    assert done.way == "summed_moments"
+    assert done.model is not None
+    assert done.model.weights.conf_names == ("head_size",)
+    labels = [row[0] for row in json.loads((out / "pooled_model.json").read_text())["rows"]]
+    assert "confound head_size" in labels
+    assert (out / "pooled_components.json").exists()
+    assert {o.minus for o in done.outputs} == {None, "site-a", "site-b"}
+
+
+def test_simulate_federation_prints_its_results_alone(tmp_path: Path) -> None:
+    done = run("simulate-federation", "--sizes", "120,200", "--n-features", "12", "--n-components", "3", "--json",
+               "--epsilon", "2", "--plot", tmp_path / "plan.png")  # fmt: skip
+    data = json.loads(done.stdout)
+    assert set(data) == {"results"}
+    assert all(set(r) == {"way", "epsilon", "correlation", "mae"} for r in data["results"])
+    assert [r["way"] for r in data["results"]] == [*WAYS, *WAYS]
+    assert (tmp_path / "plan.png").stat().st_size > 1000
+
+
+def test_a_job_that_can_be_honoured_is_said_to_be(world: World) -> None:
+    done = json.loads(run("job", "check", world.job, "--basis", world.basis, "--json").stdout)
+    assert done["will_not_leave"] == []
+    data = {**yaml.safe_load(world.job.read_text())}
+    data["privacy"]["epsilon"] = 3.0
+    path = world.home / "too-much.yaml"
+    path.write_text(yaml.safe_dump(data, sort_keys=False))
+    assert "WILL NOT LEAVE" in run("job", "check", path, code=1).stdout
