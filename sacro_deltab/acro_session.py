@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from .collector import paused
 from .errors import InputError, RefusedError, SacroDeltabError
 from .session.entries import Candidate, Entry
+from .session.guard import measured
 from .session.journal import Journal
 from .session.said import Said, read_said
 
@@ -73,6 +74,7 @@ class DeltabSession:
     """
 
     @paused()
+    @measured
     def __init__(
         self,
         acro: Any,
@@ -100,6 +102,10 @@ class DeltabSession:
         self.acro = acro
         self.ruleset = load_ruleset(rules, profile=profile)
         if not isinstance(cohort, str):
+            if not hasattr(cohort, "person_ids"):
+                raise InputError(
+                    "cohort= is the TRE's id of these people, or a Cohort", next_step="Give its id as text."
+                )
             people = cohort.person_ids if people is None else people
             ages = cohort.age if ages is None else ages
             cohort = cohort_id or "cohort"
@@ -146,6 +152,7 @@ class DeltabSession:
     # -- private training -----------------------------------------------------------------------------------------
 
     @paused()
+    @measured
     def train_private(
         self,
         X: Any,
@@ -193,6 +200,7 @@ class DeltabSession:
     # -- releases -------------------------------------------------------------------------------------------------
 
     @paused()
+    @measured
     def release_weights(
         self, model: Any, *, title: str = "Model weights", only: Sequence[str] | None = None
     ) -> list[Entry]:
@@ -205,30 +213,35 @@ class DeltabSession:
 
         return [self._record(c) for c in weight_candidates(self, model, title, only)]
 
+    @measured
     def release_moments(self, model: PrivateModel, *, title: str = "Noised moments for pooling") -> Entry:
         """The noised second moments of a private training, for exact pooling over nodes."""
         from .session.weights import moments_candidate
 
         return self._record(moments_candidate(self, model, title))
 
+    @measured
     def release_n(self, *, title: str = "Number of subjects") -> Entry:
         """N of the cohort."""
         from .session.statistics import n_candidate
 
         return self._record(n_candidate(self, title))
 
+    @measured
     def release_mean(self, values: Any, *, title: str = "Mean brain-age delta", name: str | None = None) -> Entry:
         """Whole-cohort mean of delta in years."""
         from .session.statistics import scalar_candidate
 
         return self._record(scalar_candidate(self, "delta_mean", values, title, name))
 
+    @measured
     def release_sd(self, values: Any, *, title: str = "SD of brain-age delta", name: str | None = None) -> Entry:
         """Whole-cohort SD of delta in years (n − 1)."""
         from .session.statistics import scalar_candidate
 
         return self._record(scalar_candidate(self, "delta_sd", values, title, name))
 
+    @measured
     def release_quantiles(
         self,
         values: Any,
@@ -242,6 +255,7 @@ class DeltabSession:
 
         return self._record(quantile_candidate(self, values, percents, title, name))
 
+    @measured
     def release_group_means(
         self,
         values: Any,
@@ -261,6 +275,7 @@ class DeltabSession:
 
         return self._record(table_candidate(self, values, by, "mean", title, name, structural_zeros))
 
+    @measured
     def release_group_sds(
         self,
         values: Any,
@@ -275,6 +290,7 @@ class DeltabSession:
 
         return self._record(table_candidate(self, values, by, "sd", title, name, structural_zeros))
 
+    @measured
     def release_counts(
         self,
         by: Any | AgeBands,
@@ -288,6 +304,7 @@ class DeltabSession:
 
         return self._record(table_candidate(self, None, by, "count", title, name, structural_zeros))
 
+    @measured
     def release_feature_summary(
         self,
         X: Any,
@@ -301,6 +318,7 @@ class DeltabSession:
 
         return self._record(feature_candidate(self, X, feature_names, title, name))
 
+    @measured
     def release_correlation(
         self,
         values: Any,
@@ -315,6 +333,7 @@ class DeltabSession:
 
         return [self._record(c) for c in correlation_candidates(self, values, others, title, name, p_values)]
 
+    @measured
     def release_regression(
         self, values: Any, predictors: Any, *, title: str = "Regression of delta", name: str | None = None
     ) -> Entry:
@@ -323,6 +342,7 @@ class DeltabSession:
 
         return self._record(regression_candidate(self, values, predictors, title, name))
 
+    @measured
     def release_plot(self, of: str | Entry, *, title: str | None = None) -> Entry:
         """A PNG of an output already judged, drawn from the numbers that would leave and with their verdict."""
         from .session.plots import plot_candidate
@@ -330,6 +350,7 @@ class DeltabSession:
         entry = of if isinstance(of, Entry) else self._find(of)
         return self._record(plot_candidate(self, entry, title))
 
+    @measured
     def release_private_mean(
         self,
         values: Any,
@@ -352,16 +373,15 @@ class DeltabSession:
 
     # -- before and after -----------------------------------------------------------------------------------------
 
+    @measured
     def preview(self, method: str, *args: Any, **kwargs: Any) -> Entry | list[Entry]:
         """Judge an output without recording it: `session.preview("group_means", deltas, by=site)`.
 
         Nothing that spends budget can be previewed.
         """
-        release = getattr(self, f"release_{method}", None)
+        release = getattr(self, f"release_{method}", None) if isinstance(method, str) else None
         if release is None or method == "private_mean":
-            raise InputError(
-                f"no output {method!r} can be previewed", next_step="For example preview('group_means', …)."
-            )
+            raise InputError("no such output can be previewed", next_step="For example preview('group_means', …).")
         self._previewing = True
         try:
             result: Entry | list[Entry] = release(*args, **kwargs)
@@ -371,6 +391,7 @@ class DeltabSession:
 
     _previewing = False
 
+    @measured
     def attach_attack_report(self, report: AttackReport | str | Path) -> None:
         """Attach a membership-inference report on this session's weights: it goes to `inside/` and never leaves.
 
@@ -387,6 +408,7 @@ class DeltabSession:
         self._open()
         attach(self, report)
 
+    @measured
     def drop(self, name: str) -> None:
         """Take an output back before `finalise`: its record goes, and later tables no longer count it as published."""
         entry = self._find(name)
@@ -415,6 +437,7 @@ class DeltabSession:
         return session_html(self)
 
     @paused()
+    @measured
     def finalise(self, path: str | Path = "outputs", ext: str = "json") -> Path:
         """Write the folder the checker opens: into a temporary folder first, then renamed.
 
@@ -436,6 +459,8 @@ class DeltabSession:
                 "the viewer cannot open an xlsx session, and ACRO leaves its text outputs out of it",
                 next_step="Finalise as json; every table is also a CSV file that a spreadsheet opens.",
             )
+        if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
+            raise InputError("the output folder needs a name", next_step="For example finalise('outputs').")
         folder = write_folder(self, Path(path))
         self._finalised = folder
         self.journal.write("finalised", {"folder": folder.name})
@@ -490,6 +515,7 @@ class DeltabSession:
         own = _content_digest(values) in self._own_deltas
         refuse_other_than_deltas(people, self.ruleset.parameters, self.state.ages(), own=own)
 
+    @measured
     def deltas(
         self, model: Any, X: Any, age: Any, confounds: Any | None = None, *, kind: str = "unbiased_quadratic"
     ) -> Any:
@@ -515,7 +541,8 @@ class DeltabSession:
         for entry in self.entries:
             if entry.name == name:
                 return entry
-        raise InputError(f"the session has no output called {name!r}")
+        called = f" called {name!r}" if isinstance(name, str) else ""
+        raise InputError(f"the session has no such output{called}", next_step="See session.entries for their names.")
 
     def _start_json(self) -> dict[str, Any]:
         return {

@@ -80,15 +80,39 @@ def dof_check(dof: int, minimum: int) -> str:
 def feature_facts(matrix: Floats) -> dict[str, Fact]:
     """`n`, `largest_share`, `idp.largest_share` over the columns of a (people, features) matrix.
 
-    `n` is the smallest number of contributors of any feature.
+    `n` is the smallest number of people that any feature's mean rests on (see `carriers`): that of an indicator is a
+    count of the people who have it.
     """
-    counts = np.isfinite(matrix).sum(axis=0)
     blocks = [np.ascontiguousarray(matrix[:, i : i + _BLOCK].T) for i in range(0, matrix.shape[1], _BLOCK)]
     return computed(
-        n=int(counts.min()) if counts.size else 0,
+        n=min((_fewest_carriers(block) for block in blocks), default=0),
         largest_share=max((_largest_shares(block) for block in blocks), default=1.0),
         idp__largest_share=max((_largest_square_shares(block) for block in blocks), default=1.0),
     )
+
+
+def carriers(column: Floats) -> int:
+    """People whose values make a column vary: all, or where most people share one value those who stand apart.
+
+    Values within a twentieth of an SD of the median count as shared, so that noise on an indicator hides nothing. A
+    constant column rests on everybody.
+    """
+    return _fewest_carriers(column[None, :]) if column.size else 0
+
+
+def _fewest_carriers(rows: Floats) -> int:
+    """The fewest `carriers` of any row; people without a value are left out."""
+    if not np.isfinite(rows).all():
+        return min((carriers(row[np.isfinite(row)]) for row in rows), default=0)
+    size = rows.shape[1]
+    low, high = rows.min(axis=1, keepdims=True), rows.max(axis=1, keepdims=True)
+    at_low, at_high = (rows == low).sum(axis=1), (rows == high).sum(axis=1)
+    two = (at_low + at_high == size) & (low != high)[:, 0]
+    rarer = np.where(two, np.minimum(at_low, at_high), size)
+    spread = rows.std(axis=1, keepdims=True)
+    apart = (np.abs(rows - np.median(rows, axis=1, keepdims=True)) > spread / 20).sum(axis=1)
+    found = np.where((2 * apart < size) & (low != high)[:, 0], np.minimum(rarer, apart), rarer)
+    return int(found.min(initial=size))
 
 
 def _largest_shares(rows: Floats) -> float:

@@ -108,8 +108,30 @@ class Grouping:
         return len(self.labels)
 
 
+def rows_of(values: Any) -> int:
+    """How many rows a column or table has; anything without rows is refused."""
+    try:
+        return len(values)
+    except TypeError:
+        raise InputError(
+            "one column of values is needed", next_step="Give one value for each row of the cohort."
+        ) from None
+
+
+def columns_of(X: Any) -> list[Any]:
+    """Columns of a DataFrame, of a two-dimensional array (masked or not), or of a single column."""
+    if hasattr(X, "columns") and hasattr(X, "iloc"):
+        return [X.iloc[:, i] for i in range(X.shape[1])]
+    array = X if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+    if array.ndim == 1:
+        return [X]
+    if array.ndim != 2:
+        raise InputError("a table of columns is needed", next_step="Give a DataFrame, or rows by columns.")
+    return [array[:, j] for j in range(array.shape[1])]
+
+
 def numbers(values: Any) -> Floats:
-    """Any one-dimensional column of numbers as float64; missing values become NaN.
+    """Any one-dimensional column of numbers as float64; missing and masked values become NaN.
 
     Object, Decimal and extension dtypes are converted value by value; text that is not a number is refused.
     Integers too large for a float to hold exactly (above 2^53) are refused.
@@ -117,9 +139,17 @@ def numbers(values: Any) -> Floats:
     array = getattr(values, "to_numpy", None)
     if hasattr(values, "columns"):
         raise InputError("a table was given where one column is needed", next_step="Pick one column.")
+    if isinstance(values, np.ma.MaskedArray):
+        masked, values = np.ma.getmaskarray(values), np.ma.getdata(values).astype(object)
+        values[masked] = None
     raw = array() if callable(array) else np.asarray(values)
     if raw.ndim != 1:
         raise InputError(f"values have {raw.ndim} dimensions; one column is needed", next_step="Pick one column.")
+    if raw.dtype.kind in "cmM" or any(isinstance(v, complex | np.complexfloating) for v in raw[:1]):
+        raise InputError(
+            "values are complex numbers, dates or times where plain numbers are needed",
+            next_step="Convert the column to numbers first, such as years.",
+        )
     if raw.dtype.kind == "f":
         column = raw.astype(np.float64)
     elif raw.dtype.kind in "iu":
@@ -176,7 +206,10 @@ def label_text(value: Any, column: str) -> str:
         text = str(value)
     elif isinstance(value, float):
         text = str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    elif isinstance(value, bytes | bytearray):
+        raise InputError(f"a label of column {column!r} is bytes, not text", next_step="Decode the column first.")
     else:
+        _plain_edges(value, column)
         text = str(value)
     text = " ".join(unicodedata.normalize("NFC", text).split())
     if not text:
@@ -188,6 +221,11 @@ def label_text(value: Any, column: str) -> str:
             f"a label of column {column!r} holds '<' or '>', which a viewer may take for markup",
             next_step="Write it in words, for example 'below 65'.",
         )
+    if text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        raise InputError(
+            f"a group of column {column!r} is called {text!r}, which programs read as no number",
+            next_step="Make it missing (None), or name it in words such as 'unknown'.",
+        )
     if text == "*":
         raise InputError(f"a group of column {column!r} is called '*', the suppression mark", next_step="Rename it.")
     if len(text) > MAX_LABEL:
@@ -195,13 +233,27 @@ def label_text(value: Any, column: str) -> str:
     return f"'{text}" if text[0] in "=+-@" and not _NUMBER.match(text) else text
 
 
+def _plain_edges(value: Any, column: str) -> None:
+    """Intervals whose edges were read from the data (`pandas.cut(x, 4)`) print its extremes as labels."""
+    edges = [getattr(value, side, None) for side in ("left", "right")]
+    numeric = [float(edge) for edge in edges if isinstance(edge, int | float)]
+    if len(numeric) == 2 and any((edge * 2) % 1 for edge in numeric):
+        raise InputError(
+            f"the intervals of column {column!r} have edges that no person chose: they would print values of the data",
+            next_step="Cut at round numbers of your own, for example pandas.cut(x, [0, 5, 10]), or use AgeBands.",
+        )
+
+
 def _as_list(column: Any) -> list[Any]:
     if hasattr(column, "columns"):
         raise InputError("a table was given where one column is needed", next_step="Pick one column.")
+    if getattr(column, "ndim", 1) != 1:
+        raise InputError("groups must be one column of labels", next_step="Pick one column.")
     if callable(column) or isinstance(column, str | bytes):
         raise InputError("groups must be a column of labels, not a function or a query", next_step="Pass the column.")
     if hasattr(column, "tolist"):
         return list(column.tolist())
+    rows_of(column)
     return list(column)
 
 
@@ -253,11 +305,13 @@ def _sorted_unique(values: Sequence[Any]) -> list[Any]:
 def _one_number(value: Any) -> float:
     if _missing(_plain(value)):
         return math.nan
+    if isinstance(value, complex | np.complexfloating | np.datetime64 | np.timedelta64):
+        raise InputError("a value is no plain number", next_step="Convert the column to numbers first.")
     if isinstance(value, str | bytes):
         raise InputError("a value is text where a number is needed", next_step="Convert the column to numbers first.")
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
             "a value is neither a number nor missing", next_step="Convert the column to numbers first."
         ) from None

@@ -19,6 +19,8 @@ _RESERVED = frozenset({"results", "config", "outputs", "session_summary", "summa
 
 def safe_name(text: str) -> str:
     """A file stem `[a-z0-9_-]` of at most 80 characters; never one of the names ACRO or the viewer own."""
+    if not isinstance(text, str):
+        raise InputError("an output's name must be text", next_step="Give the output a name of a-z and 0-9.")
     stem = re.sub(r"[^a-z0-9_-]+", "_", text.lower()).strip("_-")[:80].strip("_-")
     if not stem:
         raise InputError(f"no file name can be made from {text!r}", next_step="Give the output a name of a-z and 0-9.")

@@ -29,6 +29,8 @@ def attach(session: DeltabSession, report: AttackReport | str | Path) -> None:
         data: Any = report.to_json()
         path: Any = None
     else:
+        if not isinstance(report, str | Path):
+            raise InputError("this is no attack report", next_step="Make one with `sacro-deltab attack`.")
         path = report
         data = _read(Path(report))
     if data.get("schema") is not None or not any(key in data for key in _SACRO_ML):

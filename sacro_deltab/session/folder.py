@@ -32,11 +32,7 @@ def write_folder(session: DeltabSession, target: Path) -> Path:
     the digests of the bytes, rename. A failure at any step removes the temporary folder and restores ACRO's records.
     """
     session._open()
-    target = target.expanduser().absolute()
-    if target.exists() or target.is_symlink():
-        raise InputError("the output folder exists", path=target, next_step="Choose another name; nothing was written.")
-    if not target.parent.is_dir():
-        raise InputError("there is no such place", path=target.parent, next_step="Make the folder above it first.")
+    target = _free(target)
     if not session.acro.results.results:
         raise InputError("the session has no output", next_step="Release something first.")
     from .recheck import recheck
@@ -62,6 +58,21 @@ def write_folder(session: DeltabSession, target: Path) -> Path:
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+    return target
+
+
+def _free(target: Path) -> Path:
+    """The absolute path of a folder that can be made."""
+    try:
+        target = target.expanduser().absolute()
+        if target.exists() or target.is_symlink():
+            raise InputError(
+                "the output folder exists", path=target, next_step="Choose another name; nothing was written."
+            )
+        if not target.parent.is_dir():
+            raise InputError("there is no such place", path=target.parent, next_step="Make the folder above it first.")
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError("this cannot be the name of a folder", next_step="For example finalise('outputs').") from error
     return target
 
 
@@ -188,7 +199,7 @@ def build_evidence(session: DeltabSession) -> dict[str, Any]:
         "tables": problems[0] if problems else None,
         "tables_more": problems[1:],
         "n_known": sorted(session.state.n_known),
-        "privacy": session.budget.totals_json(),
+        "privacy": session.budget.totals_json({s for entry in session.entries for s in entry.spends}),
         "repairs": list(session.repairs),
         "not_checked": list(dict.fromkeys(session.not_checked)),
     }

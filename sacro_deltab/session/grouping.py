@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..facts.people import MISSING, Floats, Grouping, Roster, group_labels, numbers
+from ..facts.people import MISSING, Floats, Grouping, Roster, group_labels, label_text, numbers
 
 _TYPES = {
     "delta_mean_by_diagnosis": ("diagnosis", "dx", "diag", "diagnostic_group", "dx_group", "disease", "clinical_group"),
@@ -40,17 +40,7 @@ class AgeBands:
             raise InputError("no age is a number", next_step="Give the ages in years.")
         if (self.width is None) == (self.edges is None):
             raise InputError("age bands need a width or edges", next_step="For example AgeBands(age, width=10).")
-        if self.edges is not None:
-            edges = [float(e) for e in self.edges]
-        else:
-            width = float(self.width or 0.0)
-            if not (math.isfinite(width) and width > 0):
-                raise InputError("the width of an age band must be above 0", next_step="Use 5 or 10.")
-            low = math.floor(float(finite.min()) / width)
-            high = math.floor(float(finite.max()) / width)
-            if high - low > 1000:
-                raise InputError("the age bands are too narrow", next_step="Use 5 or 10 years.")
-            edges = [width * k for k in range(low, high + 2)]
+        edges = self._edges(finite)
         if len(edges) < 2 or any(b <= a for a, b in pairwise(edges)):
             raise InputError("the edges of age bands must rise", next_step="For example edges=(45, 55, 65, 75).")
         codes = np.where(np.isfinite(age), np.searchsorted(edges, age, side="right") - 1, -2)
@@ -62,7 +52,29 @@ class AgeBands:
         if (codes == -2).any():
             labels, widths = [*labels, MISSING], [*widths, edges[-1] - edges[0]]
             codes = np.where(codes == -2, len(labels) - 1, codes)
-        return Grouping(self.name, tuple(labels), codes.astype(np.int64), widths=tuple(widths))
+        name = label_text(self.name, "name")
+        return Grouping(name, tuple(labels), codes.astype(np.int64), widths=tuple(widths))
+
+    def _edges(self, ages: Floats) -> list[float]:
+        try:
+            edges = [] if self.edges is None else [float(e) for e in self.edges]
+            width = 0.0 if self.width is None else float(self.width)
+        except (TypeError, ValueError):
+            raise InputError("age bands are given in years", next_step="For example AgeBands(age, width=10).") from None
+        if any(not math.isfinite(e) or abs(e) > 1000 or round(e, 1) != e for e in edges):
+            raise InputError(
+                "the edges of age bands must be ages of at most one decimal place",
+                next_step="For example edges=(45, 55, 65, 75).",
+            )
+        if self.edges is not None:
+            return edges
+        if not (math.isfinite(width) and 0 < width <= 1000) or round(width, 1) != width:
+            raise InputError("the width of an age band must be above 0", next_step="Use 5 or 10.")
+        low = math.floor(float(ages.min()) / width)
+        high = math.floor(float(ages.max()) / width)
+        if high - low > 1000:
+            raise InputError("the age bands are too narrow", next_step="Use 5 or 10 years.")
+        return [round(width * k, 1) for k in range(low, high + 2)]
 
 
 def make_grouping(by: Any, roster: Roster, ages: Floats | None, structural: Sequence[str] = ()) -> Grouping:
@@ -71,9 +83,12 @@ def make_grouping(by: Any, roster: Roster, ages: Floats | None, structural: Sequ
         by = [by.iloc[:, i] for i in range(by.shape[1])]
     if isinstance(by, Mapping):
         by = [_named(column, name) for name, column in by.items()]
-    crossed = isinstance(by, list | tuple) and bool(by) and all(_is_column(part) for part in by)
+    crossed = isinstance(by, list | tuple) and bool(by) and all(is_column(part) for part in by)
     groupings = [_one(part, roster, ages) for part in by] if crossed else [_one(by, roster, ages)]
     grouping = groupings[0] if len(groupings) == 1 else _cross(groupings)
+    structural = () if structural is None else structural
+    if not isinstance(structural, list | tuple | set | frozenset) or not all(isinstance(n, str) for n in structural):
+        raise InputError("structural zeros are a list of group names", next_step="For example structural_zeros=['x'].")
     unknown = sorted(set(structural) - set(grouping.labels))
     if unknown:
         raise InputError(f"no group is called {unknown[0]!r}", next_step="Name groups as they are printed.")
@@ -107,7 +122,8 @@ def site_facts(grouping: Grouping) -> dict[str, bool | int]:
     }
 
 
-def _is_column(part: Any) -> bool:
+def is_column(part: Any) -> bool:
+    """Whether one member of a list of groups is itself a column (else the list is one column of labels)."""
     return isinstance(part, AgeBands) or (hasattr(part, "__len__") and not isinstance(part, str | bytes))
 
 

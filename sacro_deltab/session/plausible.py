@@ -54,6 +54,10 @@ def refuse_other_than_deltas(
             "the values are an indicator, not brain-age deltas: their mean would be a count",
             next_step="Use `release_counts` for numbers of people.",
         )
+    if known.size > 1 and known[0] != 0 and np.ptp(known) == 0:
+        raise RefusedError(
+            "everybody has the same value, which a mean would tell of each", next_step="Check the column of values."
+        )
     if not own and ages is not None and known.size > _FEW and float(known.std()) > _widest(ages):
         raise RefusedError(
             "the values are not brain-age deltas in years: they spread wider than the ages themselves",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..facts.measure import computed, summary_facts
+from ..facts.people import rows_of
 from ..outputs import build
 from ..privacy.spend import Adjacency, Receipt, SpendRequest
 from .common import ROWS_ARE_PEOPLE, about, build_facts, noised
@@ -41,11 +42,14 @@ def private_mean_candidate(
     from ..privacy import laplace_scale
     from ..privacy.statistics import COUNT_SHARE, release_mean
 
-    people = session.state.roster(len(values)).mean_by_person(values)
+    people = session.state.roster(rows_of(values)).mean_by_person(values)
     noisy = next((t.n_noisy for t in session.models.values() if t.n_noisy is not None), None)
     n = int(people.size) if noisy is None else noisy
     own = float(session.ruleset.parameters["delta_bound_years"])
-    bound = own if bound_years is None else float(bound_years)
+    try:
+        bound = own if bound_years is None else float(bound_years)
+    except (TypeError, ValueError):
+        bound = math.nan
     if not (math.isfinite(bound) and bound > 0):
         raise InputError("the clip must be above 0 years", next_step="Leave bound_years out for the rule set's own.")
     adjacency: Adjacency = "zero_out_N_public" if noisy is None else "add_remove"

@@ -16,7 +16,7 @@ from ..rules.types import Decision, Effect, Finding
 from .entries import Candidate, Entry
 from .history import history_facts
 from .kin import WithKin, kinship
-from .shape import shaped
+from .shape import refuse_hidden_text, shaped
 
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
@@ -33,6 +33,7 @@ def record(session: DeltabSession, candidate: Candidate, *, preview: bool = Fals
 
     notice_config(session)
     candidate = _unique_name(session, _plain_title(candidate))
+    refuse_hidden_text(candidate.document, session.state.ids)
     judged, notes = _judge(session, candidate)
     document = judged.document
     stays = document is None
@@ -223,10 +224,14 @@ def _plain_title(candidate: Candidate) -> Candidate:
     """A title in plain digits and one line (β₁ becomes β1): text that hides digits is never let through."""
     import unicodedata
 
-    text = "".join(unicodedata.normalize("NFKC", c) if c.isdigit() else c for c in candidate.document.title)
+    title = candidate.document.title
+    if not isinstance(title, str):
+        raise InputError("a title must be text", next_step="Give another title=.")
+    text = "".join(unicodedata.normalize("NFKC", c) if c.isdigit() else c for c in title)
     text = " ".join(unicodedata.normalize("NFC", text).split())
-    if not text or "<" in text or len(text) > 300:
-        raise InputError("a title must be one line of text without '<'", next_step="Give another title=.")
+    strange = any(unicodedata.category(c) in ("Cc", "Cf", "Cs") for c in text)
+    if not text or "<" in text or len(text) > 300 or strange:
+        raise InputError("a title must be one line of plain text without '<'", next_step="Give another title=.")
     return replace(candidate, document=replace(candidate.document, title=text))
 
 

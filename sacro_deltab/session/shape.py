@@ -1,15 +1,44 @@
-"""A document looked at as `check` looks at it: more values than people can stand behind never pass in the session."""
+"""A document looked at as `check` looks at it: what a checker would block never passes in the session."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..errors import InputError
 from ..judge import Judged
+from ..outputs.document import OutputDocument
 from ..rules.types import Effect, Finding
 
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
+
+
+_ID = re.compile(r"(?=.*\d)(?=.*[A-Za-z]).{3,}|\d{6,}")  # an id that no group or feature is likely to be called
+
+
+def refuse_hidden_text(document: OutputDocument, ids: Sequence[object] | None) -> None:
+    """Refuse titles, group names and feature names that hold numbers or coded text: nothing rounds or judges them.
+
+    Raises
+    ------
+    InputError
+        Naming the place, never the text.
+    """
+    from ..screening.documents import free_text
+
+    people = {str(one) for one in ids or () if _ID.fullmatch(str(one))}
+    texts = (document.title, *(column.name for column in document.columns), *(str(row[0]) for row in document.rows))
+    if people and any(not people.isdisjoint({text, *re.split(r"[^\w.-]+", text)}) for text in texts):
+        raise InputError("a name or title holds the id of a person", next_step="Name outputs and groups without ids.")
+    for finding in free_text(document):
+        if finding.effect == "block":
+            raise InputError(
+                f"names and titles are not judged: {finding.text}",
+                next_step="Name outputs, groups and features in words and whole numbers.",
+            )
 
 
 def shaped(session: DeltabSession, judged: Judged) -> Judged:

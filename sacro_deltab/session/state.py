@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError, RefusedError
 from ..facts.kin import copy_of, near
 from ..facts.linked import LinkedTables
-from ..facts.people import Floats, Roster, numbers
+from ..facts.people import Floats, Roster, numbers, rows_of
 from ..tables import TablePolicy
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class State:
         self.known: list[Floats] = []  # deltas that `session.deltas` gave, printed or not
         known = people if people is not None else ages
         if known is not None:
-            self.roster(len(known), people)
+            self.roster(rows_of(known), people)
+            self.ages()
 
     def roster(self, rows: int, people: Any | None = None) -> Roster:
         """The session's people; the first array fixes how many rows there are.
@@ -73,7 +74,7 @@ class State:
         """(people,) ages in years where the session was told them."""
         if self._ages is None:
             return None
-        return self.roster(len(self._ages)).mean_by_person(self._ages)
+        return self.roster(rows_of(self._ages)).mean_by_person(self._ages)
 
     def set_ages(self, ages: Any) -> None:
         """Remember the ages of a training, so that age bands under another name are recognised."""

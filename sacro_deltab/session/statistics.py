@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +9,15 @@ import numpy as np
 
 from ..errors import InputError
 from ..facts.linked import PrintedCell
-from ..facts.measure import computed, count, dof_check, feature_facts, statistic_of, summary_facts
-from ..facts.people import Floats, Roster, label_text, numbers
+from ..facts.measure import carriers, computed, count, dof_check, feature_facts, statistic_of, summary_facts
+from ..facts.people import Floats, Roster, columns_of, label_text, numbers, rows_of
 from ..facts.types import Part
 from ..outputs import build
 from .common import about, build_facts
 from .entries import Candidate
 from .kin import Trace
 
+_LARGEST = 1e100
 CUSTOMARY = 5  # quantiles asked for where nobody says which
 
 if TYPE_CHECKING:
@@ -73,7 +73,10 @@ def quantile_candidate(
     people = _people(session, values)
     session.refuse_other_than_deltas(values, people)
     finite = people[np.isfinite(people)]
-    asked = sorted({float(p) for p in percents})
+    try:
+        asked = sorted({float(p) for p in percents})
+    except (TypeError, ValueError):
+        asked = []
     if not asked or any(not 0 <= p <= 100 for p in asked):
         raise InputError("percentiles must lie between 0 and 100", next_step="For example (5, 25, 50, 75, 95).")
     if not finite.size:
@@ -147,7 +150,7 @@ def correlation_candidates(
     for label, column in zip(names, matrix.T, strict=True):
         both = np.isfinite(people) & np.isfinite(column)
         n = int(both.sum())
-        if n < 3 or people[both].std() == 0 or column[both].std() == 0:
+        if n < 3 or np.ptp(people[both]) == 0 or np.ptp(column[both]) == 0:
             raise InputError(f"no correlation with {label!r}: too few people, or one column is constant")
         result = stats.pearsonr(people[both], column[both])
         found.append(float(result.statistic))
@@ -205,15 +208,8 @@ def regression_candidate(
     names, matrix = _matrix(session, predictors, None)
     whole = np.isfinite(people) & np.isfinite(matrix).all(axis=1)
     y, x = people[whole], matrix[whole]
-    n, terms = int(whole.sum()), len(names) + 1
-    design = np.column_stack([np.ones(n), x])
-    if n <= terms or np.linalg.matrix_rank(design) < terms:
-        raise InputError("the regression has no unique solution", next_step="Drop a predictor; some depend on others.")
-    coefficients, *_ = np.linalg.lstsq(design, y, rcond=None)
-    residual = y - design @ coefficients
-    dof = n - terms
-    variance = float(residual @ residual) / dof
-    errors = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * variance)
+    n, dof = int(whole.sum()), int(whole.sum()) - len(names) - 1
+    coefficients, errors, residual = _least_squares(y, x)
     tails = 2 * stats.t.sf(np.abs(coefficients / errors), dof)
     spread = float(((y - y.mean()) ** 2).sum())
     rows: list[tuple[str, str, float]] = []
@@ -242,46 +238,63 @@ def regression_candidate(
     return Candidate(document, build_facts(session, document, facts, parts), n=rarest, trace=trace)
 
 
-def carriers(column: Floats) -> int:
-    """People whose values make a column vary: all, or where most people share one value those who stand apart.
-
-    Values within a twentieth of an SD of the median count as shared, so that noise on an indicator hides nothing.
-    """
-    spread = float(column.std())
-    if spread == 0:
-        return int(column.size)
-    apart = int((np.abs(column - np.median(column)) > spread / 20).sum())
-    levels, counts = np.unique(column, return_counts=True)
-    rarer = int(counts.min()) if levels.size == 2 else int(column.size)
-    return min(rarer, apart) if 2 * apart < column.size else rarer
+def _least_squares(y: Floats, x: Floats) -> tuple[Floats, Floats, Floats]:
+    """(coefficients, standard errors, residuals), the intercept first; columns are standardised on the way, so that
+    their units do not cost digits."""
+    n, terms = y.size, x.shape[1] + 1
+    centre, scale = (x.mean(axis=0), x.std(axis=0)) if n else (np.zeros(terms - 1), np.zeros(terms - 1))
+    if n <= terms or np.ptp(y) == 0 or (scale <= 1e-12 * np.abs(centre)).any():
+        raise InputError(
+            "the regression has no solution: too few people, or one column is constant",
+            next_step="Drop that column, or give more people.",
+        )
+    design = np.column_stack([np.ones(n), (x - centre) / scale])
+    if np.linalg.matrix_rank(design) < terms:
+        raise InputError("the regression has no unique solution", next_step="Drop a predictor; some depend on others.")
+    found, *_ = np.linalg.lstsq(design, y, rcond=None)
+    residual = y - design @ found
+    back = np.diag(np.r_[1.0, 1.0 / scale])
+    back[0, 1:] = -centre / scale
+    variance = float(residual @ residual) / (n - terms)
+    spread = back @ np.linalg.inv(design.T @ design) @ back.T * variance
+    errors = np.sqrt(np.diag(spread))
+    if not (errors > 0).all():
+        raise InputError(
+            "the predictors give the values exactly: there is nothing to estimate",
+            next_step="Drop the predictor that is a copy of the values.",
+        )
+    return back @ found, errors, residual
 
 
 def _people(session: DeltabSession, values: Any) -> Floats:
-    if not hasattr(values, "__len__"):
-        raise InputError("one column of values is needed", next_step="Give one value for each row of the cohort.")
-    return session.state.roster(len(values)).mean_by_person(values)
+    return _summable(session.state.roster(rows_of(values)).mean_by_person(values))
+
+
+def _summable(values: Floats) -> Floats:
+    """Values whose squares can be summed in floats, or a refusal."""
+    if np.abs(np.nan_to_num(values)).max(initial=0.0) > _LARGEST:
+        raise InputError("values are too large to be summed", next_step="Rescale the column, for example to thousands.")
+    return values
 
 
 def _matrix(session: DeltabSession, X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], Floats]:
     """(names, people × columns) from a DataFrame, a Series or an array with names."""
-    if hasattr(X, "columns"):
-        names = [str(c) for c in X.columns] if feature_names is None else [str(c) for c in feature_names]
-        columns = [numbers(X.iloc[:, i]) for i in range(X.shape[1])]
-    elif getattr(X, "ndim", 1) == 1:
-        names = [str(getattr(X, "name", None) or "value")] if feature_names is None else [str(c) for c in feature_names]
-        columns = [numbers(X)]
+    columns = [numbers(column) for column in columns_of(X)]
+    if feature_names is not None:
+        if isinstance(feature_names, str) or not hasattr(feature_names, "__iter__"):
+            raise InputError("feature_names must be a list of names", next_step="Give one name a column.")
+        names = list(feature_names)
+    elif hasattr(X, "columns"):
+        names = list(X.columns)
+    elif len(columns) == 1:
+        names = [getattr(X, "name", None) or "value"]
     else:
-        columns = [numbers(column) for column in np.asarray(X).T]
-        names = (
-            [f"feature_{i + 1}" for i in range(len(columns))]
-            if feature_names is None
-            else [str(c) for c in feature_names]
-        )
+        names = [f"feature_{i + 1}" for i in range(len(columns))]
+    if not columns:
+        raise InputError("the table has no columns", next_step="Give at least one column of numbers.")
     labels = [label_text(name, "names") for name in names]
     if len(labels) != len(columns) or len(set(labels)) != len(labels):
         raise InputError("column names repeat, or are not one a column", next_step="Give every column its own name.")
     roster: Roster = session.state.roster(columns[0].size)
     matrix = np.column_stack([roster.mean_by_person(column) for column in columns])
-    if not math.isfinite(float(np.nan_to_num(matrix).sum())):
-        raise InputError("values are too large to be summed", next_step="Rescale them.")
-    return labels, matrix
+    return labels, _summable(matrix)

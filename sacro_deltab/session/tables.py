@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import RefusedError
 from ..facts.linked import PrintedCell
 from ..facts.measure import cell_parts, table_facts
-from ..facts.people import Floats, Grouping, label_text
+from ..facts.people import Floats, Grouping, label_text, rows_of
 from ..facts.types import Fact, Provider
 from ..outputs import build
 from .common import about, build_facts
 from .entries import Candidate
-from .grouping import SEPARATOR, make_grouping, site_facts, table_type
+from .grouping import SEPARATOR, AgeBands, is_column, make_grouping, site_facts, table_type
 
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
@@ -41,6 +42,8 @@ def table_candidate(
         session.refuse_other_than_deltas(values, people)
     grouping = make_grouping(by, roster, state.ages(), structural)
     state.groupings[grouping.name] = grouping
+    if people is not None:
+        _refuse_one_value(grouping, people, int(session.ruleset.parameters["min_n"]))
     kind = {"mean": table_type(grouping), "sd": "delta_sd_by_group", "count": "count_table"}[statistic]
     words, column = _WORDS[statistic]
     title = title or f"{words} by {grouping.name.replace('_', ' ')}"
@@ -153,25 +156,29 @@ def _small_first(people: Sequence[dict[str, int]]) -> list[tuple[str, ...]]:
 
 
 def _column(grouping: Grouping) -> str:
-    return label_text(grouping.name, grouping.name)
+    """Name of the label column; never that of a column of numbers."""
+    text = label_text(grouping.name, "name")
+    return f"{text} (group)" if text in {"n", *(column for _, column in _WORDS.values())} else text
+
+
+def _refuse_one_value(grouping: Grouping, people: Floats, least: int) -> None:
+    """A group in which everybody has the same value: its mean is each member's own. All zeros tell nothing."""
+    for index, label in enumerate(grouping.labels):
+        mine = people[(grouping.codes == index) & np.isfinite(people)]
+        if mine.size >= least and mine[0] != 0 and np.ptp(mine) == 0:
+            raise RefusedError(
+                f"everybody in group {label!r} has the same value, which its mean would tell of each",
+                next_step="Use other groups, or release the whole-cohort mean.",
+            )
 
 
 def _rows(values: Any | None, by: Any) -> int:
-    from .grouping import AgeBands
-
+    """Rows of the values, or of the first group column where only people are counted."""
     if values is not None:
-        return len(values)
+        return rows_of(values)
     first = by
-    if isinstance(by, AgeBands):
-        first = by.ages
-    elif hasattr(by, "columns"):
-        return len(by)
-    elif isinstance(by, dict):
-        first = next(iter(by.values()))
-    elif (
-        isinstance(by, list | tuple)
-        and by
-        and (isinstance(by[0], AgeBands) or not isinstance(by[0], str | int | float))
-    ):
-        first = by[0].ages if isinstance(by[0], AgeBands) else by[0]
-    return len(first)
+    if isinstance(by, Mapping):
+        first = next(iter(by.values()), None)
+    elif not hasattr(by, "columns") and isinstance(by, list | tuple) and by and all(is_column(part) for part in by):
+        first = by[0]
+    return rows_of(first.ages if isinstance(first, AgeBands) else first)

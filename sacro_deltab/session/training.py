@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InputError, PrivacyError
 from ..facts.measure import max_abs_z
-from ..facts.people import numbers
+from ..facts.people import columns_of, numbers
 from ..facts.types import Fact
 from ..privacy.spend import Receipt
 from .common import ROWS_ARE_PEOPLE
@@ -84,7 +84,7 @@ def _people_digest(matrix: Any, ages: Any, confounds: Any | None) -> bytes:
     """SHA-256 of the rows of a training; stays in memory."""
     from hashlib import sha256
 
-    extra = [] if confounds is None else [np.column_stack([numbers(column) for column in _columns(confounds)])]
+    extra = [] if confounds is None else [np.column_stack([numbers(column) for column in columns_of(confounds)])]
     whole = np.ascontiguousarray(np.column_stack([matrix, ages, *extra]), dtype=np.float64)
     return sha256(whole.tobytes()).digest()
 
@@ -131,7 +131,7 @@ def train(
             next_step="Keep one row a person before training.",
         )
     session.state.set_ages(ages)
-    matrix = np.column_stack([numbers(column) for column in _columns(X)])
+    matrix = np.column_stack([numbers(column) for column in columns_of(X)])
     public = ruleset_bounds(session)
     if bounds is None and basis is None:
         bounds = public
@@ -187,7 +187,7 @@ def _within(confounds: Any | None, bounds: Any | None, basis: Any | None) -> boo
     if pairs is None and basis is not None:
         names = [str(name) for name in getattr(confounds, "columns", ())]
         pairs = [basis.confounds.get(name) for name in names]
-    columns = [numbers(column) for column in _columns(confounds)]
+    columns = [numbers(column) for column in columns_of(confounds)]
     if not pairs or len(pairs) != len(columns) or any(pair is None for pair in pairs):
         return False
     return all(
@@ -205,13 +205,15 @@ def deltas(session: DeltabSession, model: Any, X: Any, age: Any, confounds: Any 
     """
     ages = numbers(age)
     trained = trained_here(session, model)
-    weights = getattr(model, "weights", None) or model.weights_
-    columns = [numbers(column) for column in _columns(_in_order(X, weights.feature_names))]
+    weights: Any = getattr(model, "weights", None) or getattr(model, "weights_", None)
+    if not hasattr(weights, "feature_names"):
+        raise InputError("this is no fitted model", next_step="Fit it first, or train with session.train_private.")
+    columns = [numbers(column) for column in columns_of(_in_order(X, weights.feature_names))]
     matrix = np.column_stack(columns)
     same = trained is not None and _people_digest(matrix, ages, confounds) == trained.people
     if matrix.shape[0] != ages.size:
         raise InputError("features and ages have different numbers of rows", next_step="Give one row a person in both.")
-    conf = None if confounds is None else np.column_stack([numbers(column) for column in _columns(confounds)])
+    conf = None if confounds is None else np.column_stack([numbers(column) for column in columns_of(confounds)])
     if trained is not None:
         matrix = np.where(np.isfinite(matrix), matrix, weights.x_mean)
     whole = np.isfinite(ages) & np.isfinite(matrix).all(axis=1)
@@ -236,7 +238,7 @@ def _largest_z(model: Any, matrix: Any, ages: Any, confounds: Any) -> float | No
     whole = np.isfinite(ages)
     conf = None
     if weights.conf_beta is not None and confounds is not None:
-        conf = np.column_stack([np.nan_to_num(numbers(column)) for column in _columns(confounds)])[whole]
+        conf = np.column_stack([np.nan_to_num(numbers(column)) for column in columns_of(confounds)])[whole]
     deltas = weights.delta(filled[whole], ages[whole], conf, model="simple")
     return max_abs_z(deltas)
 
@@ -250,13 +252,6 @@ def _in_order(X: Any, names: Sequence[str]) -> Any:
     if len(where) != len(columns) or set(where) != {str(n) for n in names}:
         raise InputError("the features are not those of the model", next_step="Give the columns it was trained on.")
     return X.iloc[:, [where[str(n)] for n in names]]
-
-
-def _columns(X: Any) -> list[Any]:
-    if hasattr(X, "columns"):
-        return [X.iloc[:, i] for i in range(X.shape[1])]
-    array = np.asarray(X)
-    return [array] if array.ndim == 1 else list(array.T)
 
 
 def _names(X: Any, feature_names: Sequence[str] | None) -> list[str]:

@@ -42,6 +42,10 @@ class _Source:
 
 def weight_candidates(session: DeltabSession, model: Any, title: str, only: Sequence[str] | None) -> list[Candidate]:
     """Every parameter of a model as a candidate of its own."""
+    if isinstance(only, str):
+        only = (only,)
+    if only is not None and not all(isinstance(kind, str) for kind in only):
+        raise InputError("only= is a list of output types", next_step="For example only=['beta1', 'gamma'].")
     wanted = tuple(only) if only is not None else ALL
     unknown = sorted(set(wanted) - set(ALL))
     if unknown:

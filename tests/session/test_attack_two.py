@@ -65,3 +65,13 @@ def test_no_two_sds_one_person_apart(make_session: Any) -> None:
     again = session.release_sd(without)
     assert again.status == "fail" and again.kept_inside
     assert any("delta_sd and delta_sd_2" in note for note in again.notes_inside)
+
+
+@pytest.mark.parametrize(("people", "status"), [(12, "fail"), (45, "fail"), (120, "pass")])
+@pytest.mark.parametrize("jitter", [0.0, 1e-4])
+def test_the_mean_of_an_indicator_is_a_count(make_session: Any, people: int, status: str, jitter: float) -> None:
+    rng = np.random.default_rng(8)
+    mark = np.r_[np.ones(people), np.zeros(300 - people)] + jitter * rng.normal(size=300)
+    session = make_session(people=[f"P{i}" for i in range(300)])
+    table = pd.DataFrame({"lesion": mark, "volume": rng.normal(50, 5, 300)})
+    assert session.release_feature_summary(table).status == status

@@ -39,7 +39,7 @@ def counts(by: Any, roster: Roster = ROSTER) -> dict[str, int]:
         (pd.Series(pd.Categorical(["a"] * 4 + ["b"] * 2, categories=["b", "a", "c"])), {"b": 2, "a": 4, "c": 0}),
         (pd.Series(["x", 1, 1.5, "x", None, "1"], dtype=object), {"1": 2, "1.5": 1, "x": 2, MISSING: 1}),
         (pd.Series(["All", "All", "b", "b", "b", "b"]), {"All": 2, "b": 4}),
-        (pd.Series(['say "hi", you', "O'Brien", "Δ", "nan", "a\nb", "a\nb"]), None),
+        (pd.Series(['say "hi", you', "O'Brien", "Δ", "none", "a\nb", "a\nb"]), None),
         (["a", "a", "b", "b", "b", "b"], {"a": 2, "b": 4}),
         (np.array(["a", "a", "b", "b", "b", "b"]), {"a": 2, "b": 4}),
         (pd.Series(["-5", "-5", "+3", "=1+1", "@SUM(A1)", "-x"]), None),
