@@ -112,11 +112,20 @@ def read_tar(data: bytes, path: str, limits: Limits = DEFAULT) -> Iterator[Membe
 
 def gunzip(data: bytes, path: str, limits: Limits = DEFAULT) -> bytes:
     """Unpack one gzip stream within limits."""
+    return _unpacked(data, 31, "gzip file", path, limits)
+
+
+def inflate(data: bytes, path: str, limits: Limits = DEFAULT) -> bytes:
+    """Unpack one zlib stream within limits."""
+    return _unpacked(data, 15, "compressed stream", path, limits)
+
+
+def _unpacked(data: bytes, window: int, what: str, path: str, limits: Limits) -> bytes:
     try:
-        engine = zlib.decompressobj(31)
+        engine = zlib.decompressobj(window)
         out = engine.decompress(data, min(limits.archive_bytes, limits.archive_ratio * len(data) + 1_000_000))
     except zlib.error:
-        raise _refuse("it is a damaged gzip file", path) from None
+        raise _refuse(f"it is a damaged {what}", path) from None
     if engine.unconsumed_tail:
         raise _refuse("it unpacks to more than the limit", path)
     return out

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, BinaryIO
 
 from .content import ArrayInfo, floats
 from .pickle_machine import Made
+
+_JOBLIB = "NumpyArrayWrapper"
 
 
 def pickled_array(value: Made, where: str) -> ArrayInfo | None:
@@ -20,7 +22,33 @@ def pickled_array(value: Made, where: str) -> ArrayInfo | None:
         return _array(where, shape, _dtype(dtype), raw, order == "F")
     if maker == "scalar" and isinstance(value.args, tuple) and len(value.args) == 2:
         return _array(where, (), _dtype(value.args[0]), value.args[1], False)
+    if maker == _JOBLIB and isinstance(state, dict) and not value.items:
+        return _array(where, state.get("shape"), _dtype(state.get("dtype")), value.args, state.get("order") == "F")
     return None
+
+
+def take_joblib_bytes(value: Any, stream: BinaryIO) -> bool:
+    """Step over the numbers that joblib writes between the operations of a pickle, and keep them beside the record.
+
+    True where a pickle of its own follows: the array holds objects.
+    """
+    if not isinstance(value, Made) or value.maker.rsplit(".", 1)[-1] != _JOBLIB or not isinstance(value.state, dict):
+        return False
+    shape, dtype = value.state.get("shape"), _dtype(value.state.get("dtype"))
+    if "O" in dtype:
+        return True
+    width = dtype.lstrip("<>=|")[1:]
+    if not width.isdigit() or not isinstance(shape, tuple):
+        raise ValueError("bad array")
+    size = int(width)
+    for side in shape:
+        if type(side) is not int or not 0 <= side < 2**40:
+            raise ValueError("bad shape")
+        size *= side
+    if value.state.get("numpy_array_alignment_bytes") is not None:
+        stream.read(stream.read(1)[0])
+    value.args = stream.read(min(size, 2**27))
+    return False
 
 
 def _dtype(record: Any) -> str:

@@ -5,11 +5,12 @@ A pickle never passes, whatever it holds; the inventory is the reason a checker 
 
 from __future__ import annotations
 
+import io
 import pickletools
 from typing import Any
 
 from ..errors import UnreadableError
-from .buffers import pickled_array
+from .buffers import pickled_array, take_joblib_bytes
 from .content import ArrayInfo, Content, Item, Remark, floats
 from .limits import DEFAULT, Deadline, Limits
 from .pickle_machine import GlobalName, Machine, Made, step
@@ -59,18 +60,9 @@ def read_pickle(data: bytes, name: str, limits: Limits = DEFAULT) -> Content:
         When the operations do not parse or exceed the limits.
     """
     machine = Machine()
-    deadline = Deadline(limits.seconds, name)
-    end = None
+    stream = io.BytesIO(data)
     try:
-        for count, (op, arg, pos) in enumerate(pickletools.genops(data)):
-            if count > limits.pickle_ops:
-                raise UnreadableError("it has more pickle operations than any model needs", path=name)
-            if count % 256 == 0:
-                deadline.check()
-            if op.name == "STOP":
-                end = (pos or 0) + 1
-                break
-            step(machine, op.name, arg)
+        end = _follow(machine, stream, name, limits)
     except UnreadableError:
         raise
     except RecursionError:
@@ -78,7 +70,34 @@ def read_pickle(data: bytes, name: str, limits: Limits = DEFAULT) -> Content:
     except Exception as error:  # any malformed operation: genops raises ValueError, the stack IndexError
         raise _bad(type(error).__name__, name) from None
     top = machine.stack[-1] if machine.stack else None
-    return _inventory(top, machine, trailing=len(data) - (end or len(data)), deadline=deadline)
+    return _inventory(top, machine, trailing=len(data) - end, deadline=Deadline(limits.seconds, name))
+
+
+def _follow(machine: Machine, stream: io.BytesIO, name: str, limits: Limits) -> int:
+    """Every operation up to the last STOP, and the place after it. joblib puts numbers and whole pickles between."""
+    deadline = Deadline(limits.seconds, name)
+    count = 0
+    outer: list[tuple[Made, dict[int, Any]]] = []  # arrays of objects whose own pickle is being read
+    while True:
+        for op, arg, _ in pickletools.genops(stream):
+            count += 1
+            if count > limits.pickle_ops:
+                raise UnreadableError("it has more pickle operations than any model needs", path=name)
+            if count % 256 == 0:
+                deadline.check()
+            if op.name == "STOP":
+                break
+            step(machine, op.name, arg)
+            if op.name == "BUILD" and take_joblib_bytes(machine.stack[-1], stream):
+                outer.append((machine.stack[-1], machine.memo))
+                machine.memo = {}
+                break
+        if op.name != "STOP":
+            continue
+        if not outer:
+            return stream.tell()
+        (array, machine.memo), value = outer.pop(), machine.stack.pop()
+        array.items.append(value)
 
 
 def _inventory(top: Any, machine: Machine, *, trailing: int, deadline: Deadline) -> Content:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from ..errors import UnreadableError
-from .archives import gunzip, names_of_zip, unsafe_name
+from .archives import gunzip, inflate, names_of_zip, read_members, unsafe_name
 from .arrays import read_npy, read_npz
-from .content import Content, Item, Remark
+from .content import ArrayInfo, Content, Item, Remark
 from .images import read_image
 from .limits import DEFAULT, Limits
 from .logs import read_log, text_remarks
@@ -35,6 +37,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "utf16": ("text in UTF-16", "Write it as UTF-8."),
     "empty": ("empty", EXPORT),
 }
+_PACKED = ("xlsx", "skops", "torch")  # zip files by another name
 IMAGES = ("png", "jpeg", "gif")
 
 
@@ -109,12 +112,48 @@ def _read(kind: str, snapshot: Snapshot, limits: Limits) -> Content:
     if kind == "text":
         return _text(data, name, limits)
     what, step = REFUSED.get(kind, (f"of a kind that never leaves ({kind})", EXPORT))
-    return Content(
-        kind,
-        (),
-        (Item("file", kind, (len(data),)),),
-        remarks=(Remark("kind", f"It is {what}.", f"It is {what}.", next_step=step),),
-    )
+    refused = Remark("kind", f"It is {what}.", f"It is {what}.", next_step=step)
+    if kind in _PACKED:
+        return _with_members(kind, snapshot, refused, limits)
+    if kind == "zlib":
+        return _joblib(snapshot, refused, limits)
+    unlisted = Remark("not-listed", "What it holds was not listed.", "What it holds was not listed.", next_step=step)
+    return Content(kind, (), (Item("file", kind, (len(data),)),), remarks=(refused, unlisted))
+
+
+def _with_members(kind: str, snapshot: Snapshot, refused: Remark, limits: Limits) -> Content:
+    """A format that is a zip inside: members with their sizes, arrays with their shapes, a pickle's inventory."""
+    arrays: list[ArrayInfo] = []
+    items: list[Item] = []
+    scalars: dict[str, float] = {}
+    remarks = [refused]
+    try:
+        for member in read_members(io.BytesIO(snapshot.data), snapshot.name, limits):
+            items.append(Item(member.name, "bytes", (len(member.data),)))
+            if not member.name.endswith((".npy", ".pkl")):
+                continue
+            inner = Snapshot.of_bytes(f"{snapshot.name}!{member.name}", member.data)
+            content = read_npy(member.data, inner.name) if member.name.endswith(".npy") else _pickle(inner, limits)
+            arrays += content.arrays
+            items += content.items
+            scalars |= content.scalars
+            remarks += content.remarks
+    except UnreadableError as error:
+        remarks.append(Remark("unreadable", f"Its list is incomplete: {error.what}.", "Its list is incomplete."))
+    return Content(kind, tuple(arrays), tuple(items), scalars, remarks=tuple(remarks))
+
+
+def _joblib(snapshot: Snapshot, refused: Remark, limits: Limits) -> Content:
+    """A compressed stream: the inventory of the pickle inside, if it is one."""
+    try:
+        inner = inflate(snapshot.data, snapshot.name, limits)
+    except UnreadableError as error:
+        more = Remark("unreadable", f"It was not opened: {error.what}.", "It was not opened.")
+        return Content("zlib", remarks=(refused, more))
+    if sniff(inner) != "pickle":
+        return Content("zlib", items=(Item("stream", "bytes", (len(inner),)),), remarks=(refused,))
+    content = _pickle(Snapshot.of_bytes(snapshot.name, inner), limits)
+    return replace(content, kind="zlib", remarks=(refused, *content.remarks))
 
 
 def _pickle(snapshot: Snapshot, limits: Limits) -> Content:

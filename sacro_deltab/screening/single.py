@@ -69,8 +69,9 @@ def _check_archive(snapshot: Snapshot, packed: tuple[str, bytes], context: Conte
         )
     )
     if kind not in ("zip", "tar"):
-        outer.add(note("archive", "block", f"It is a compressed stream of a kind that is not opened ({kind})."))
-        return [outer]
+        outer.add(note("archive", "block", f"It is a compressed stream that holds a file of kind {kind}."))
+        inner = Snapshot.of_bytes(f"{snapshot.name}!{stem_of(snapshot.name)}", data)
+        return [outer] if kind == "gzip" else [outer, _check_plain(inner, context)]
     reports = [outer]
     try:
         for member in _members(kind, data, snapshot.name, context):

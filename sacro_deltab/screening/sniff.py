@@ -35,6 +35,7 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"MZ", "program"),
     (b"\x78\x9c", "zlib"),
     (b"\x78\x01", "zlib"),
+    (b"\x78\x5e", "zlib"),
     (b"\x78\xda", "zlib"),
 )
 _PICKLE_GLOBAL = re.compile(rb"c[A-Za-z_][\w.]*\n[A-Za-z_][\w.]*\n")
@@ -59,7 +60,7 @@ def sniff(data: bytes) -> str:
         return "pickle"
     # BMP and DOS programs have two-letter marks that honest text can start with
     for mark, kind in _MAGIC:
-        if data.startswith(mark) and (len(mark) > 2 or kind not in ("bmp", "program") or looks_binary(data)):
+        if data.startswith(mark) and (len(mark) > 2 or kind not in ("bmp", "program", "zlib") or looks_binary(data)):
             return kind
     if len(data) > 262 and data[257:262] == b"ustar":
         return "tar"

@@ -77,7 +77,7 @@ def _output(output: FileReport, colour: bool) -> Iterator[str]:
     yield f"{_paint(_WORDS[output.verdict], output.verdict, colour)}  {clean(output.file)}{kind}"
     for finding in output.findings:
         yield from _finding(finding, colour)
-    if output.verdict == "fail" and output.kind in ("pickle", "npz", "npy"):
+    if output.verdict == "fail" and output.kind in ("pickle", "npz", "npy", "zlib", "skops", "torch", "xlsx"):
         for line in output.inventory[:12]:
             yield f"      holds {clean(line)}"
         if len(output.inventory) > 12:

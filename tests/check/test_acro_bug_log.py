@@ -59,9 +59,26 @@ def float_counts(s: Any, d: pd.DataFrame) -> None:
     s.suppress = False
 
 
-def few_values(s: Any, d: pd.DataFrame) -> None:
-    sparse = d.delta.where(~((d.big == "a") & (np.arange(len(d)) > 2)))
-    s.crosstab(d.big, d.sex, values=sparse, aggfunc="median")
+def labels_of(dtype: str) -> Build:
+    """Suppression asked for, with labels that ACRO's query does not find."""
+
+    def build(s: Any, d: pd.DataFrame) -> None:
+        days = d.dx.map({"HC": "2020-01-01", "MCI": "2020-01-02", "AD": "2020-01-03"})
+        numbers = d.dx.map({"HC": 1, "MCI": 2, "AD": 3})
+        labels = pd.to_datetime(days) if dtype == "datetime" else numbers.astype(dtype)
+        s.suppress = True
+        s.crosstab(labels, d.sex)
+        s.suppress = False
+
+    return build
+
+
+def few_values(aggfunc: str) -> Build:
+    def build(s: Any, d: pd.DataFrame) -> None:
+        sparse = d.delta.where(~((d.big == "a") & (np.arange(len(d)) > 2)))
+        s.crosstab(d.big, d.sex, values=sparse, aggfunc=aggfunc)
+
+    return build
 
 
 def missing_labels(s: Any, d: pd.DataFrame) -> None:
@@ -113,14 +130,20 @@ CASES: dict[str, Build] = {
     "1 mean of signed deltas": lambda s, d: s.crosstab(d.big, d.sex, values=d.delta, aggfunc="mean"),
     "2 suppressed means with float labels": float_labels,
     "2 suppressed counts with float labels": float_counts,
+    "2 suppressed counts with datetime labels": labels_of("datetime"),
+    "2 suppressed counts with pyarrow labels": labels_of("int64[pyarrow]"),
     "3 callable": lambda s, d: s.crosstab(d.big, d.sex, values=d.delta, aggfunc=lambda x: x.quantile(0.99)),
     "3 max": lambda s, d: s.crosstab(d.big, d.sex, values=d.delta, aggfunc=np.max),
     "3 list of callables": lambda s, d: s.pivot_table(d, index="big", values="delta", aggfunc=[np.max, np.min]),
-    "4 two contributors": few_values,
+    "4 two contributors": few_values("median"),
+    "4 two contributors, std": few_values("std"),
+    "4 two contributors, max": few_values("max"),
+    "4 two contributors, count": few_values("count"),
     "5 missing group label": missing_labels,
     "6 unobserved category": unobserved,
     "7 margins": lambda s, d: s.crosstab(d.dx, d.sex, margins=True),
     "8 std": lambda s, d: s.crosstab(d.big, d.sex, values=d.delta, aggfunc="std"),
+    "8 std of many": lambda s, d: s.crosstab(d.sex, d.sex.rename("other"), values=d.delta, aggfunc="std"),
     "9 two statistics": lambda s, d: s.pivot_table(d, index="big", values="positive", aggfunc=["mean", "std"]),
     "9 two row dimensions": lambda s, d: s.crosstab([d.big, d.dx], d.sex, margins=True),
     "10 odd column names": lambda s, d: s.crosstab(d.dx.rename("heart-rate"), d.sex.rename("class")),
@@ -132,6 +155,7 @@ CASES: dict[str, Build] = {
     "15 notebook page": custom("page.html", b"<html>52</html>"),
     "15 ages": custom("weights.txt", "\n".join(str(40 + i % 35) for i in range(217)).encode()),
     "16 no rows": lambda s, d: s.crosstab(d.big.iloc[:0], d.sex.iloc[:0]),
+    "16 one row": lambda s, d: s.crosstab(d.big.iloc[:1], d.sex.iloc[:1]),
     "16 all cells small": lambda s, d: s.crosstab(d.big.iloc[::40], d.sex.iloc[::40]),
     "17 object values": lambda s, d: s.crosstab(
         d.big,
@@ -202,6 +226,7 @@ def test_nothing_that_acro_lets_through_passes(judged: dict[str, list[FileReport
         ("15 pickle", "check/pickle"),
         ("15 ages", "check/type-ytrain"),
         ("16 no rows", "check/empty"),
+        ("16 one row", "check/small-cells"),
         ("16 all cells small", "check/small-cells"),
         ("20 one subject removed", "check/differencing"),
         ("22 dummy of one subject", "check/not-rounded"),

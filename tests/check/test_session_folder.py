@@ -437,6 +437,24 @@ TAMPERED: dict[str, tuple[Callable[[Made], Any], str]] = {
     ),
     "chip unknown": (lambda m: in_record(m, "delta_mean.csv", lambda r: r.update(summary="")), "check/summary"),
     "unknown status": (lambda m: in_record(m, "delta_mean.csv", lambda r: r.update(status="approved")), "check/status"),
+    "version of one part": (lambda m: m.results(lambda d: d.update(version="1")), "check/results-form"),
+    "NaN among the cells": (
+        lambda m: in_record(m, "delta_mean.csv", lambda r: r["files"][0]["sdc"].update(summary={"x": float("nan")})),
+        "check/unreadable",
+    ),
+    "script in the time": (
+        lambda m: in_record(m, "delta_mean.csv", lambda r: r.update(timestamp="<img src=x onerror=alert(1)>")),
+        "check/record-form",
+    ),
+    "script in the summary": (
+        lambda m: in_record(m, "delta_mean.csv", lambda r: r.update(summary="pass; <b onclick=alert(1)>fine</b>")),
+        "check/markup",
+    ),
+    "an empty file": (
+        lambda m: ((m.folder / "delta_mean.csv").write_bytes(b""), m.seal("delta_mean.csv")),
+        "check/csv-json",
+    ),
+    "missing-files.txt": (lambda m: (m.folder / "missing-files.txt").write_text("x"), "check/viewer-name"),
     "uid differs": (lambda m: in_record(m, "delta_mean.csv", lambda r: r.update(uid="x")), "check/record-form"),
     "two ACRO json files": (
         lambda m: shutil.copy(m.folder / "results.json", m.folder / "results2.json"),
@@ -531,6 +549,22 @@ def test_no_plain_record_hides_in_a_session(copy: Made) -> None:
     assert verdicts(report)["output_9.csv"] == "fail"
 
 
+def test_folders_that_the_viewer_rebuilds_without_their_statuses(copy: Made, tmp_path: Path) -> None:
+    """A record without files beside no other JSON; a session written as a spreadsheet."""
+    in_record(copy, "delta_mean.csv", lambda r: r.update(files=[]))
+    for path in copy.folder.glob("*.json"):
+        if path.name != "results.json":
+            path.unlink()
+    report = copy.check()
+    assert report.exit_code == 1
+    assert "check/no-files" in codes(report)
+    sheet = tmp_path / "sheet"
+    sheet.mkdir()
+    (sheet / "results.xlsx").write_bytes(b"PK\x03\x04")
+    (sheet / "count_table.csv").write_text("dx,F\nAD,3\n")
+    assert {output.verdict for output in check(sheet).outputs} == {"fail"}
+
+
 def test_exit_codes_of_the_command(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
     from sacro_deltab.cli import main
 
@@ -548,6 +582,21 @@ def test_exit_codes_of_the_command(made: Made, capsys: pytest.CaptureFixture[str
         main(base)
     text = capsys.readouterr().out
     assert "\x1b[" not in text and "\nPASS    delta_mean.csv  delta_mean\n" in text
+
+
+def test_a_reader_that_stops_early_does_not_turn_a_fail_into_a_pass(made: Made) -> None:
+    import subprocess
+    import sys
+
+    code = "import sys; from sacro_deltab.cli import main; main(sys.argv[1:])"
+    run = [sys.executable, "-c", code, "check", str(made.folder), "--json"]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        noise = process.stderr.read()
+        assert process.wait() == 3
+    assert b"Traceback" not in noise and b"Broken" not in noise
 
 
 def test_several_folders_and_files_make_one_report(made: Made, tmp_path: Path) -> None:

@@ -148,3 +148,75 @@ def test_joblib_and_skops_fail(tmp_path: Path) -> None:
         joblib.dump(brain_delta(), path, compress=compress)
         content = read_content(Snapshot.of_bytes(path.name, path.read_bytes()))
         assert any(remark.effect == "block" for remark in content.remarks)
+
+
+# --- pickles inside other formats -------------------------------------------------------------------------------------
+
+
+def whole_model() -> dict[str, object]:
+    return {
+        "ytrain": np.random.default_rng(1).integers(45, 80, N).astype(float),
+        "components_": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "notes": np.array([{"n_samples_": N}], dtype=object),
+        "n_samples_seen_": N,
+    }
+
+
+def joblib_bytes(compress: int) -> bytes:
+    import joblib
+
+    stream = io.BytesIO()
+    joblib.dump(whole_model(), stream, compress=compress)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("compress", [0, 3, 9])
+def test_joblib_files_are_listed_to_the_end(compress: int) -> None:
+    content = read_content(Snapshot.of_bytes("model.joblib", joblib_bytes(compress)))
+    shapes = {info.place.rsplit(".", 1)[-1]: info.shape for info in content.arrays}
+    assert shapes["ytrain"] == (N,)
+    assert shapes["components_"] == (2, 3)
+    components = content.array_named("components_")
+    assert components is not None and list(components.values or ()) == [0, 1, 2, 3, 4, 5]
+    assert not [r for r in content.remarks if r.code in ("trailing-bytes", "unreadable", "pickle-global")]
+    assert (N, "n_samples_seen_") in recovered_ns(content, "m")
+    assert {"type-ytrain", "dimension-n", "pickle"} <= {r.code for r in screen(content, Known(), "m")}
+
+
+def test_a_joblib_array_that_claims_more_than_the_file_holds() -> None:
+    data = joblib_bytes(0).replace(b"\x8c\x05shape\x94K", b"\x8c\x05shape\x94J", 1)
+    tracemalloc.start()
+    content = read_content(Snapshot.of_bytes("model.joblib", data))
+    assert tracemalloc.get_traced_memory()[1] < 200_000_000
+    tracemalloc.stop()
+    assert "pickle" in {r.code for r in content.remarks}
+
+
+def test_skops_and_torch_files_list_their_members() -> None:
+    import zipfile
+
+    ages = io.BytesIO()
+    np.save(ages, whole_model()["ytrain"])
+    for marker, member, data in (
+        ("schema.json", "1.npy", ages.getvalue()),
+        ("archive/data.pkl", "archive/data.pkl", pickle.dumps(whole_model())),
+    ):
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr(member, data)
+            if marker != member:
+                archive.writestr(marker, "{}")
+        content = read_content(Snapshot.of_bytes("model", stream.getvalue()))
+        assert [info.shape for info in content.arrays if info.shape == (N,)], content.items
+        assert "kind" in {r.code for r in content.remarks}
+
+
+def test_a_cells_limit_of_the_csv_module_is_put_back() -> None:
+    import csv
+
+    before = csv.field_size_limit(4_321)
+    try:
+        read_content(Snapshot.of_bytes("a.csv", b"a,b\n1,2\n" + b"x" * 200_000 + b",1\n"))
+        assert csv.field_size_limit() == 4_321
+    finally:
+        csv.field_size_limit(before)
