@@ -42,6 +42,14 @@ _EXPORT_HELP = """All entries as CSV for governance; no counts of people and no 
 
 Example: sacro-deltab ledger export --ledger budget.db --out budget.csv
 """
+_ROTATE_HELP = """Continue a ledger under a new key, when its key was lost or may have leaked.
+
+Nothing that was spent is forgotten: a new ledger is made that holds every spend of the old one. The people of each
+cohort have to be registered again (the next run of each does it); until then overlaps are not checked, and that is
+reviewed. Take the old ledger's pin out of the trust file or profile: whoever holds the old key can still write there.
+
+Example: sacro-deltab ledger rotate-key --ledger budget.db --to budget-2.db --new-key /secure/ledger-2.key
+"""
 _DISJOINT_HELP = """A named person states that two cohorts share nobody, so that each has a budget of its own.
 
 Example: sacro-deltab ledger disjoint site-a site-b --by "Dr A. Example" --reason "each numbers its people from 1"
@@ -70,6 +78,7 @@ def register(app: typer.Typer) -> None:
     group.command("export", help=_EXPORT_HELP)(_export)
     group.command("disjoint", help=_DISJOINT_HELP)(_disjoint)
     group.command("bounds", help=_BOUNDS_HELP)(_bounds)
+    group.command("rotate-key", help=_ROTATE_HELP)(_rotate)
     app.add_typer(group, name="ledger")
 
 
@@ -127,6 +136,40 @@ def _open(
         typer.echo(f"pinned in {trust}")
     typer.echo("A site profile pins it with:")
     typer.echo(f'  ledgers:\n    - {{id: "{pin["id"]}", head_key: "{pin["head_key"]}"}}')
+
+
+def _rotate(
+    to: Annotated[str, typer.Option("--to", help="The new ledger: a file that is not there yet, or a server URL.")],
+    ledger: _Url = _DEFAULT,
+    new_key: Annotated[Path | None, typer.Option("--new-key", help="Its key. Default: FILE.key beside it.")] = None,
+    key: Annotated[Path | None, typer.Option("--key", help="The old key, where it is still there.")] = None,
+    trust: _Trust = None,
+    node: _Node = "local",
+    who: _Who = None,
+    as_json: _Json = False,
+) -> None:
+    from ..privacy.ledger import open_ledger
+    from ..privacy.ledger.carrying import carry_over
+    from ..privacy.ledger.store import parse_url
+    from ..trust import pin_ledger
+
+    target = parse_url(to)[1]
+    if target is not None and target.exists():
+        raise InputError("the file exists already", path=target, place="--to", next_step="Name a new one.")
+    old = open_ledger(ledger, create=False, read_only=True, key=key)
+    book = open_ledger(to, key=new_key, who=_account(who))
+    carry_over(old, book, who=_account(who))
+    if trust is not None:
+        pin_ledger(trust, book.id, book.head_key, node=node)
+    pin = book.pin().to_json()
+    if as_json:
+        _say({"schema": "sacro_deltab/ledger-open/1", **pin, "ledger": book.where, "head": book.head,
+              "key": str(book.signing_key().path), "continues": old.id})  # fmt: skip
+        return
+    typer.echo(f"ledger    {book.where} continues {old.where} ({len(book.accounts())} cohorts)")
+    typer.echo(f"key       {book.signing_key().path} (keep it where researchers cannot read or write, and back it up)")
+    typer.echo(f'pin       {{id: "{pin["id"]}", head_key: "{pin["head_key"]}"}}')
+    typer.echo(f"take out  the pin of {old.id}, and register each cohort's people again")
 
 
 def _show(

@@ -29,7 +29,10 @@ def default_key_path(url: str | Path) -> Path | None:
     if named:
         return Path(named)
     _, file = parse_url(url)
-    return None if file is None else file.with_name(f"{file.name}.key")
+    if file is None:
+        return None
+    file = file.resolve() if file.is_symlink() else file  # the key lies beside the ledger, not beside a link to it
+    return file.with_name(f"{file.name}.key")
 
 
 def open_ledger(

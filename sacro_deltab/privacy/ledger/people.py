@@ -90,6 +90,7 @@ def _check_in(writer: Writer, name: str, block: bytes | None, who: str) -> Cohor
         status = "new" if not earlier else "same" if digest == last else "changed"
     declared = declarations(writer.connection)
     overlaps = () if people is None else _overlaps(writer.connection, name, people, declared)
+    unknown = _not_yet_again(writer.connection, name)
     twins = {f"{cohort_of(name)}/{u}" for u in ("person", "row")} - {name}
     links = {o.partition for o in overlaps if o.declared_disjoint_by is None} | (twins & writer.accounts.keys())
     entry = writer.append(
@@ -105,17 +106,17 @@ def _check_in(writer: Writer, name: str, block: bytes | None, who: str) -> Cohor
         },
         who=who,
         partition=name,
-        accounts=_linked(writer, name, links),
+        accounts=linked(writer, name, links),
     )
     if digest is not None and digest not in earlier:
         row = {"partition": name, "digest": digest, "seq": entry.seq, "people": block}
         writer.connection.execute(insert(schema.cohorts).values(**row))
-    reasons = _reasons(status, overlaps)
+    reasons = _reasons(status, overlaps) + unknown
     count = None if people is None else len(people)
     return CohortCheck(name, status, count, added, removed, overlaps, reasons, entry.seq)
 
 
-def _linked(writer: Writer, name: str, links: set[str]) -> dict[str, Account]:
+def linked(writer: Writer, name: str, links: set[str]) -> dict[str, Account]:
     """Accounts that change when `name` is tied to `links`, both ways."""
     changed: dict[str, Account] = {}
     for other in sorted(links):
@@ -136,6 +137,25 @@ def _reasons(status: str, overlaps: tuple[Overlap, ...]) -> tuple[str, ...]:
                 f"the cohort shares ids with {cohort}, which {overlap.declared_disjoint_by} declared disjoint"
             )
     return tuple(reasons)
+
+
+def _not_yet_again(connection: Connection, name: str) -> tuple[str, ...]:
+    """Cohorts carried from a ledger with another key, whose people nobody has registered since."""
+    table = schema.entries
+    query = select(table.c.partition, table.c.body).where(table.c.kind == "cohort").order_by(table.c.seq)
+    carried: dict[str, bool] = {}
+    for other, body in connection.execute(query):
+        if '"carried"' in body:
+            carried.setdefault(other, False)
+        elif other in carried and json.loads(body)["set"] is not None:
+            carried[other] = True
+    mine, missing = carried.get(name), sorted(cohort_of(n) for n, again in carried.items() if not again and n != name)
+    found = []
+    if mine is False:
+        found.append("the people of this cohort's earlier releases are not known under the ledger's new key")
+    if missing:
+        found.append(f"overlap was not checked with {', '.join(dict.fromkeys(missing))}: not registered again yet")
+    return tuple(found)
 
 
 def _known_sets(connection: Connection, name: str) -> tuple[dict[str, set[bytes]], str | None]:

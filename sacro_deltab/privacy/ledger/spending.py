@@ -103,23 +103,41 @@ def _decide(
     if earlier is not None:
         found = json.loads(earlier.body)
         return earlier, Tally.from_json(found["before"]), found.get("refused")
-    account = writer.accounts.get(name, Account())
-    # One cohort counted by person and by row is still one cohort.
-    account = replace(account, links=_with_other_units(writer, name, account))
-    before = shared_total(writer.accounts, name, account)
+    before = shared_total(writer.accounts, name, _account(writer, name))
     refused = refusal(request, before, limits)
     if refused is not None:
         entry = writer.append(
             "refused", {**body, "before": before.to_json(), "refused": refused}, who=who, partition=name, token=token
         )
         return entry, before, refused
+    return grant(writer, name, request, limits, body, who, token), before, None
+
+
+def _account(writer: Writer, name: str) -> Account:
+    """A partition's account, tied to the same cohort counted in other units: it is still one cohort."""
+    account = writer.accounts.get(name, Account())
+    return replace(account, links=_with_other_units(writer, name, account))
+
+
+def grant(
+    writer: Writer,
+    name: str,
+    request: SpendRequest,
+    limits: BudgetLimits,
+    body: Mapping[str, Any],
+    who: str,
+    token: str | None = None,
+) -> Entry:
+    """Append a spend that the limits cover, or that was made in the ledger which this one continues."""
+    account = _account(writer, name)
+    before = shared_total(writer.accounts, name, account)
     changed = {name: replace(account, own=account.own.plus(request), limits=limits)}
     for other in account.links:
         linked = writer.accounts[other]
         if name not in linked.links:
             changed[other] = replace(linked, links=tuple(sorted({*linked.links, name})))
     after = before.plus(request)
-    entry = writer.append(
+    return writer.append(
         "spend",
         {
             **body,
@@ -132,7 +150,6 @@ def _decide(
         token=token,
         accounts=changed,
     )
-    return entry, before, None
 
 
 def _with_other_units(writer: Writer, name: str, account: Account) -> tuple[str, ...]:
