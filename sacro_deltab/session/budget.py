@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,11 +104,17 @@ class Budget:
         }
         return {name: Fact(name, value, Provider.LEDGER) for name, value in values.items()}
 
-    def totals_json(self) -> dict[str, Any]:
-        """What the partition has spent, for evidence and reports."""
+    def totals_json(self, own: Collection[int] = ()) -> dict[str, Any]:
+        """What the partition has spent, for evidence and reports; `own` are the entries that this session spent."""
         totals = self.ledger.totals(self.partition, unit=self.unit)
         return {
-            "ledger": {"id": self.ledger.id, "head": self.ledger.head, "pinned": self.pinned},
+            "ledger": {
+                "id": self.ledger.id,
+                "head_key": self.ledger.head_key,
+                "head_before": self._head_before(own),
+                "head": self.ledger.head,
+                "pinned": self.pinned,
+            },
             "epsilon_sum": totals.epsilon_sum,
             "delta_sum": totals.delta_sum,
             "epsilon_exact": totals.epsilon_exact,
@@ -116,3 +122,8 @@ class Budget:
             "releases": totals.releases,
             "model_exports": totals.model_exports,
         }
+
+    def _head_before(self, own: Collection[int]) -> str | None:
+        """The ledger's head before the first of these entries; None where there are none."""
+        first = next((entry for entry in self.ledger.history() if entry.seq == min(own)), None) if own else None
+        return None if first is None else first.prev
