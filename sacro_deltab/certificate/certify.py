@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CertificateError, InputError, RefusedError, SacroDeltabError, UnreadableError
-from .canonical import MAX_BYTES, MAX_DATA_BYTES, canonical_json, read_canonical, read_json
+from .canonical import MAX_BYTES, MAX_DATA_BYTES, read_canonical, read_json
 from .envelope import ParsedEnvelope, parse_envelope, sign
 from .findings import worst
 from .inside import ensure_salt, inside_digest
@@ -30,7 +30,7 @@ from .layout import (
 )
 from .policy import Policy
 from .seal import INSIDE_STATEMENT, write_checksum, write_inside_statement
-from .statement import INSIDE_SUBJECT, Context, build
+from .statement import INSIDE_SUBJECT, Context, build, in_full, statement_bytes
 from .verify import schema_problems, verify_path
 from .verify_files import subjects_of
 from .viewer import read_results
@@ -134,11 +134,12 @@ def _sign_new(folder: Path, key: SigningKey, node: str, request: Request, moment
         notes=tuple(notes),
     )
     payload = _write_inside(folder, inventory, report, evidence, context)
-    faults = schema_problems(_parsed(payload))
-    if faults:
+    written = read_canonical(payload, path=ENVELOPE, what="statement")
+    if faults := schema_problems(written):
         raise CertificateError(f"this folder leads to a statement that its schema forbids: {faults[0]}.", path=folder)
+    predicate = in_full(written)["predicate"]
     _write_envelope(folder, sign(payload, key))
-    return _result(_parsed(payload)["predicate"], key, "tool", notes)
+    return _result(predicate, key, "tool", notes)
 
 
 def _write_inside(
@@ -157,7 +158,7 @@ def _write_inside(
         write_inside_statement(folder, where / INSIDE_STATEMENT, report, evidence, context)
         outer, inner = build(folder, report, evidence, context)
         (where / PAGE).write_text(render_page(outer, inner=inner), encoding="utf-8")
-    return canonical_json(build(folder, report, evidence, context)[0])
+    return statement_bytes(build(folder, report, evidence, context)[0])
 
 
 def _countersign(folder: Path, key: SigningKey, role: str, request: Request, moment: datetime) -> Certified:
@@ -245,7 +246,7 @@ def _ledger_totals(ledger: Ledger, evidence: Mapping[str, Any] | None) -> dict[s
     return asdict(ledger.totals(session["cohort"], unit=str(session.get("unit", "person"))))
 
 
-def _session_statement(inventory: Inventory) -> dict[str, Any]:
+def _session_statement(inventory: Inventory) -> Mapping[str, Any]:
     path = inventory.root.get(STATEMENT)
     if path is None:
         raise InputError(
@@ -254,7 +255,7 @@ def _session_statement(inventory: Inventory) -> dict[str, Any]:
     value = read_canonical(read_bytes(path, limit=MAX_BYTES), path=STATEMENT, what="statement")
     if not isinstance(value, dict) or schema_problems_or_type(value):
         raise UnreadableError("certificate.json is not the statement of a session.", path=STATEMENT)
-    return value
+    return in_full(value)
 
 
 def schema_problems_or_type(statement: Mapping[str, Any]) -> list[str]:
@@ -346,11 +347,6 @@ def _write_envelope(folder: Path, envelope: ParsedEnvelope) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     write_checksum(folder, ENVELOPE)
-
-
-def _parsed(payload: bytes) -> dict[str, Any]:
-    value: dict[str, Any] = read_canonical(payload, path=ENVELOPE, what="statement")
-    return value
 
 
 def _result(predicate: Mapping[str, Any], key: SigningKey, role: str, notes: Sequence[str]) -> Certified:

@@ -18,6 +18,8 @@ from uuid import uuid4
 from ..errors import CertificateError, InputError
 from .bagit import write_bag
 from .layout import CONFIG, ENVELOPE, STATEMENT, Inventory, read_bytes, scan
+from .session_workflow import FOLDER, workflow_files
+from .session_workflow import PROFILE as WORKFLOW_PROFILE
 from .verify import VerifyResult, verify_path
 
 if TYPE_CHECKING:
@@ -77,7 +79,9 @@ def write_crate(
     where = "disclosure" if failed else "outputs"
     payload |= {f"{where}/{name}": read_bytes(inventory.root[name]) for name in (STATEMENT, ENVELOPE)}
     urn = f"urn:uuid:{uuid4()}"
-    metadata = _metadata(predicate, payload, names or Names(), packed, turned_down)
+    names = names or Names()
+    metadata = _metadata(predicate, payload, names, packed, turned_down)
+    payload |= {} if names.workflow else workflow_files(predicate, names.licence)
     info = {"External-Identifier": urn, "Bagging-Date": datetime.now(UTC).date().isoformat()}
     write_bag(target, f"crate-{urn[-12:]}", {**payload, "ro-crate-metadata.json": metadata}, info)
     return Crate(target, urn, predicate["verdict"], tuple(packed))
@@ -116,6 +120,7 @@ def _metadata(
 ) -> bytes:
     try:
         from rocrate.model.contextentity import ContextEntity
+        from rocrate.model.data_entity import DataEntity
         from rocrate.rocrate import ROCrate
     except ImportError:
         raise InputError("packaging needs the extra `crate`.", next_step="pip install 'sacro-deltab[crate]'.") from None
@@ -128,6 +133,14 @@ def _metadata(
         about = {name: o["title"] or o["type"] for o in predicate["outputs"] for name in o["files"]}
         files = {path: _add_file(crate, Path(scratch), path, body, about) for path, body in payload.items()}
         entities = _people(add, predicate, names)
+        known = WORKFLOW_PROFILE
+        about_workflow = {
+            "@type": "Dataset",
+            "name": "Session that made the outputs, run by hand inside the TRE",
+            "conformsTo": add(known, **{"@type": "Profile", "name": "Workflow RO-Crate profile"}),
+        }
+        workflow = DataEntity(crate, names.workflow or FOLDER, properties=about_workflow)
+        entities["workflow"] = crate.add(workflow)
         actions = _actions(add, predicate, entities, [files[f"outputs/{n}"] for n in packed], bool(turned_down))
         crate.name = f"Release {predicate['certificate_id']}"
         crate.description = (
@@ -141,7 +154,6 @@ def _metadata(
         crate.root_dataset["mainEntity"] = entities["workflow"]
         crate.root_dataset["mentions"] = actions
         crate.root_dataset["datePublished"] = _now()
-        crate.root_dataset.append_to("hasPart", entities["workflow"])
         crate.write(Path(scratch) / "crate")
         return (Path(scratch) / "crate" / "ro-crate-metadata.json").read_bytes()
 
@@ -162,8 +174,6 @@ def _people(add: Any, predicate: Mapping[str, Any], names: Names) -> dict[str, A
     """Contextual entities that the actions refer to."""
     tre = add("#tre", **{"@type": "Organization", "name": names.tre})
     project = add("#project", **{"@type": "Project", "name": names.project})
-    workflow = names.workflow or "https://w3id.org/sacro-deltab/session"
-    about = {"conformsTo": {"@id": "https://w3id.org/workflowhub/workflow-ro-crate/1.0"}} if names.workflow else {}
     return {
         "tre": tre,
         "project": project,
@@ -186,10 +196,6 @@ def _people(add: Any, predicate: Mapping[str, Any], names: Names) -> dict[str, A
         ),
         "licence": add("#conditions", **{"@type": "CreativeWork", "name": names.licence, "description": names.licence}),
         "profile": add(PROFILE, **{"@type": "Profile", "name": "Five Safes RO-Crate profile"}),
-        "workflow": add(
-            workflow,
-            **{"@type": "Dataset", "name": "Session that made the outputs, run by hand inside the TRE", **about},
-        ),
         "sha512": add(
             "https://www.iana.org/assignments/named-information#sha-512",
             **{"@type": "DefinedTerm", "name": "sha-512 algorithm"},

@@ -149,7 +149,8 @@ def scan(folder: Path) -> Inventory:
         else:
             problems.append(f"{shown(name)}/ is a folder that does not belong here")
     problems += name_problems(root)
-    problems += [p for n in inside or () for p in [name_problem(n.rsplit("/", 1)[-1])] if p]
+    parts = dict.fromkeys(part for n in inside or () for part in n.split("/"))  # folders too: their names are digested
+    problems += [f"{INSIDE}/…/{shown(part)} {why}" for part in parts if (why := name_problem(part))]
     return Inventory(folder, MappingProxyType(root), MappingProxyType(checks), inside, tuple(problems))
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
+from .statement import in_full
+
 _STYLE = """
 @page { size: A4; margin: 12mm }
 body { font: 8pt/1.25 "DejaVu Sans", Arial, sans-serif; color: #000; max-width: 186mm; margin: 0 auto }
@@ -37,11 +39,11 @@ def render_page(statement: Mapping[str, Any], *, inner: Mapping[str, Any] | None
     Parameters
     ----------
     statement
-        The parsed statement (the signed one, when there is one).
+        The parsed statement (the signed one, when there is one), as written or in full.
     inner
         The statement that stays inside, for a page that stays inside: it adds the questions on raw data.
     """
-    p = statement["predicate"]
+    p = in_full(statement)["predicate"]
     policy = p["policy"]
     profile = f", profile {policy['profile']['id']}" if policy["profile"] else ""
     state = "unsigned statement of a session" if p["stage"] == "session" else "certified"

@@ -7,6 +7,7 @@ from typing import Any
 
 from .canonical import canonical_json
 from .findings import PreparedOutput
+from .said import HEX, like
 
 LABELS = ("formal", "heuristic", "none")
 # Fields of a privacy statement that may leave. The exact N of the cohort is not among them: the output that
@@ -135,11 +136,8 @@ def _ledger(
         return None
     after = _totals(source.get("after"))
     return {
-        "id": source.get("id"),
-        "head_key": source.get("head_key"),
-        "head_before": source.get("head_before"),
-        "head": source.get("head"),
-        "entries": source.get("entries"),
+        **{key: like(source.get(key), HEX) for key in ("id", "head_key", "head_before", "head")},
+        "entries": source.get("entries") if type(source.get("entries")) is int else None,
         "pinned": bool(source.get("pinned", False)),
         "read": ledger is not None,
         "before": None if after is None else _before(after, releases),

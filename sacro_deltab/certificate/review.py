@@ -27,7 +27,7 @@ from .envelope import parse_envelope, sign
 from .inside import inside_digest
 from .layout import CERTIFIED, ENVELOPE, INSIDE, REVIEW, STATEMENT, Inventory, digest_file, read_bytes, scan, shown
 from .seal import INSIDE_STATEMENT
-from .statement import INSIDE_SUBJECT, STATEMENT_TYPE, utc_now
+from .statement import INSIDE_SUBJECT, STATEMENT_TYPE, in_full, utc_now
 from .votes import (
     CHECKERS,
     DECISIONS,
@@ -73,6 +73,7 @@ def load_record(folder: Path) -> Record:
     check_type(statement)
     if faults := schema_problems(statement):
         raise CertificateError(f"the statement does not follow its schema: {faults[0]}.", path=STATEMENT)
+    statement = in_full(statement)
     predicate = statement["predicate"]
     if why := inside_problem(inventory, statement):
         raise CertificateError(f"{why}.", path=folder, next_step="certify the folder again before it is reviewed.")

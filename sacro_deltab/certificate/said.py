@@ -25,6 +25,7 @@ _DEPENDENCIES = (
 )
 _TOKEN = 80  # longest declared word that is repeated in what leaves
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+HEX = re.compile(r"[0-9a-f]{32,128}")
 TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})")
 PERSON = re.compile(r"[^\W\d_]([^\W\d_]|[ .,'’-]){0,79}")  # a name or a role: no digits
 VERSION = re.compile(r"[0-9A-Za-z._+-]{1,40}")

@@ -27,7 +27,7 @@ from typing import Any
 from .canonical import canonical_json
 from .inside import ensure_salt
 from .layout import CHECKSUMS, ENVELOPE, INSIDE, STATEMENT
-from .statement import PAYLOAD_TYPE, Context, build, make_context
+from .statement import PAYLOAD_TYPE, Context, build, make_context, statement_bytes
 
 INSIDE_STATEMENT = "statement-inside.json"
 
@@ -92,7 +92,7 @@ def seal_folder(
     write_inside_statement(folder, folder / INSIDE / INSIDE_STATEMENT, report, evidence, context)
     outer, _ = build(folder, report, evidence, context)
     path = folder / STATEMENT
-    path.write_bytes(canonical_json(outer))
+    path.write_bytes(statement_bytes(outer))
     if not (folder / ENVELOPE).exists():
         (folder / ENVELOPE).write_bytes(placeholder_envelope())
     (folder / CHECKSUMS).mkdir(exist_ok=True)

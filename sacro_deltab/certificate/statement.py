@@ -30,6 +30,7 @@ from .layout import (
     read_bytes,
     scan,
 )
+from .packed import full, pack
 from .policy import Policy, policy_of, waiver_json
 from .privacy import privacy_block
 from .recoverable import recoverability_block
@@ -39,7 +40,8 @@ from .viewer import record_digests
 
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 TYPE_ROOT = "https://w3id.org/sacro-deltab/"  # a name, never fetched
-PREDICATE_TYPE = TYPE_ROOT + "certificate/v1"
+PREDICATE_TYPE = TYPE_ROOT + "certificate/v2"
+PREDICATE_TYPE_1 = TYPE_ROOT + "certificate/v1"  # read for ever, written no more
 INSIDE_TYPE = TYPE_ROOT + "certificate-inside/v1"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 INSIDE_SUBJECT = "inside/"
@@ -105,9 +107,25 @@ def build_statement(
     CertificateError
         When the folder holds what cannot be certified (links, stray folders, names that collide).
     """
-    return canonical_json(
-        build(folder, report, evidence, context or make_context(ruleset, certificate_id, node, waivers, now))[0]
-    )
+    context = context or make_context(ruleset, certificate_id, node, waivers, now)
+    return statement_bytes(build(folder, report, evidence, context)[0])
+
+
+def statement_bytes(outer: Mapping[str, Any]) -> bytes:
+    """A statement as it is written and signed: in its short form."""
+    return canonical_json(pack(outer))
+
+
+def in_full(statement: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A statement that follows its schema, of any version and in either form, in the form that programs use.
+
+    Raises
+    ------
+    CertificateError
+        Its short form does not hold.
+    """
+    short = statement["predicateType"] == PREDICATE_TYPE and isinstance(statement["predicate"]["files"], dict)
+    return full(statement) if short else statement
 
 
 def make_context(
@@ -135,7 +153,7 @@ def make_context(
 def build(
     folder: Path, report: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None, context: Context
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The statement that leaves, and the one that stays inside (without its inside digest: that would be circular)."""
+    """The statement that leaves, in full, and the one that stays inside (without its inside digest: a circle)."""
     inventory = scan(folder)
     if inventory.problems:
         raise CertificateError(
@@ -172,7 +190,17 @@ def departures(
     """Parts of a session's statement that do not follow from its folder, evidence and rule set.
 
     The statement is made again, as of its own time and id; versions of the tools are a claim and are not compared.
+    Where it does not follow its schema, or its short form does not hold, that is all that is said.
     """
+    from .verify import check_type, schema_problems
+
+    check_type(statement)
+    if schema_problems(statement):
+        return ["schema"]
+    try:
+        statement = in_full(statement)
+    except CertificateError:
+        return ["short form"]
     predicate = statement["predicate"]
     context = make_context(
         ruleset,
@@ -343,6 +371,7 @@ __all__ = [
     "INSIDE_TYPE",
     "PAYLOAD_TYPE",
     "PREDICATE_TYPE",
+    "PREDICATE_TYPE_1",
     "STATEMENT_TYPE",
     "TYPE_ROOT",
     "Context",

@@ -19,12 +19,15 @@ from .canonical import MAX_BYTES, read_canonical
 from .envelope import ParsedEnvelope, check_signatures, parse_envelope
 from .layout import ENVELOPE
 from .sources import Source, open_source
-from .statement import INSIDE_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, TYPE_ROOT
+from .statement import INSIDE_TYPE, PREDICATE_TYPE, PREDICATE_TYPE_1, STATEMENT_TYPE, TYPE_ROOT, in_full
 
 if TYPE_CHECKING:
     from ..trust import Trust
 
-SUPPORTED = {PREDICATE_TYPE: "certificate"}  # predicate type → schema; every version ever written stays here
+SUPPORTED = {  # predicate type → schema; every version ever written stays here
+    PREDICATE_TYPE: "certificate",
+    PREDICATE_TYPE_1: "certificate-v1",
+}
 CLOCK_SKEW = timedelta(hours=24)
 
 
@@ -179,6 +182,7 @@ def _verify_signed(run: _Run, envelope: ParsedEnvelope) -> VerifyResult:
         statement = read_canonical(envelope.payload, path=ENVELOPE, what="statement")
         check_type(statement)
         problems = schema_problems(statement)
+        statement = statement if problems else in_full(statement)
     except CertificateError as error:
         problems, statement = [error.what], None
     run.add("envelope", [] if statement is not None else problems, "canonical JSON and base64, one in-toto statement")

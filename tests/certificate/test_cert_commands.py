@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from sacro_deltab.certificate.bagit import bag_files
 from sacro_deltab.certificate.certify import certify_folder
-from sacro_deltab.certificate.crate import write_crate
+from sacro_deltab.certificate.crate import Names, write_crate
 from sacro_deltab.certificate.keys import PASSPHRASE_VARIABLE, keygen, load_key, read_passphrase
 from sacro_deltab.certificate.page import render_page
 from sacro_deltab.certificate.review import submit
@@ -291,6 +291,30 @@ def test_crate_says_what_our_check_found_and_leaves_the_human_s_open(tmp_path: P
             for item in value if isinstance(value, list) else [value]:
                 if isinstance(item, dict) and item["@id"].startswith(("#", "outputs/")):
                     assert item["@id"] in entities
+
+
+@pytest.mark.parametrize("link", [None, "https://workflowhub.eu/workflows/289?version=1"])
+def test_the_main_entity_is_a_workflow_ro_crate(tmp_path: Path, link: str | None) -> None:
+    profile = "https://w3id.org/workflowhub/workflow-ro-crate/1.0"
+    write_crate(cs.certified(tmp_path / "o"), cs.ring().trust, tmp_path / "c.zip", Names(workflow=link), now=cb.NOW)
+    files = unpack(tmp_path / "c.zip")
+    entities = graph(files)
+    main = entities[entities["./"]["mainEntity"]["@id"]]
+    assert main["@id"] == (link or "workflow/")
+    assert main["@type"] == "Dataset" and main["conformsTo"]["@id"] == profile
+    assert {"@id": main["@id"]} in entities["./"]["hasPart"]
+    actions = [e for e in entities.values() if e["@type"] == "CreateAction"]
+    assert [a["instrument"]["@id"] for a in actions] == [main["@id"]]
+    nested = {n for n in files if n.startswith("data/workflow/")}
+    if link:
+        assert not nested
+        return
+    inner = {e["@id"]: e for e in json.loads(files["data/workflow/ro-crate-metadata.json"])["@graph"]}
+    assert profile in [c["@id"] for c in inner["ro-crate-metadata.json"]["conformsTo"]]
+    steps = inner[inner["./"]["mainEntity"]["@id"]]
+    assert set(steps["@type"]) == {"File", "SoftwareSourceCode", "ComputationalWorkflow"}
+    assert nested == {f"data/workflow/{n}" for n in ("ro-crate-metadata.json", steps["@id"])}
+    assert steps["programmingLanguage"]["@id"] in inner and inner["./"]["license"]
 
 
 @pytest.mark.parametrize("why", ["fail", "refused"])

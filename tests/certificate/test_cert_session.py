@@ -18,6 +18,7 @@ from sacro_deltab.certificate.keys import SigningKey, keygen
 from sacro_deltab.certificate.page import render_page
 from sacro_deltab.certificate.policy import policy_of
 from sacro_deltab.certificate.review import load_record
+from sacro_deltab.certificate.statement import in_full
 from sacro_deltab.certificate.verify import VerifyResult, schema_problems, verify_path
 from sacro_deltab.errors import SacroDeltabError
 from sacro_deltab.privacy.ledger import open_ledger
@@ -122,7 +123,7 @@ def certified(place: Place, pinned: Path) -> Path:
 
 
 def predicate_of(folder: Path) -> dict[str, Any]:
-    return json.loads(read_envelope(folder / "certificate.dsse.json").payload)["predicate"]
+    return in_full(json.loads(read_envelope(folder / "certificate.dsse.json").payload))["predicate"]
 
 
 def test_the_session_s_statement_follows_its_schema_and_passes_check(place: Place) -> None:

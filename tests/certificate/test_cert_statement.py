@@ -12,11 +12,13 @@ import pytest
 
 from sacro_deltab.certificate.canonical import canonical_json, read_canonical
 from sacro_deltab.certificate.rounding import bounds_years
+from sacro_deltab.certificate.statement import in_full
 from sacro_deltab.errors import CertificateError, UnreadableError
 
 
 def statement(folder: Path) -> dict:
-    return json.loads((folder / "certificate.json").read_text())
+    """The session's statement in full."""
+    return in_full(json.loads((folder / "certificate.json").read_text()))
 
 
 def test_subjects_are_every_file_with_both_digests(tmp_path: Path) -> None:

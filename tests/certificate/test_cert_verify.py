@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from sacro_deltab.certificate.canonical import canonical_json
 from sacro_deltab.certificate.envelope import ParsedEnvelope, parse_envelope, read_envelope, sign
+from sacro_deltab.certificate.layout import digest_file
 from sacro_deltab.certificate.seal import write_checksum
 from sacro_deltab.certificate.verify import VerifyResult, verify_path
 from sacro_deltab.errors import InputError, SacroDeltabError, UnreadableError
@@ -444,7 +445,7 @@ def test_schema_is_closed(tmp_path: Path) -> None:
 def test_unknown_version_is_refused_by_name(tmp_path: Path) -> None:
     folder = cs.certified(tmp_path / "o")
     statement = json.loads(read_envelope(folder / "certificate.dsse.json").payload)
-    statement["predicateType"] = statement["predicateType"].replace("v1", "v9")
+    statement["predicateType"] = statement["predicateType"].replace("v2", "v9")
     reseal(folder, sign(canonical_json(statement), cs.ring().keys["tool"]))
     with pytest.raises(UnreadableError, match="certificate/v9"):
         verify(folder)
@@ -469,3 +470,17 @@ def test_trust_file_in_the_folder_is_refused(tmp_path: Path) -> None:
 def test_parse_envelope_round_trip(tmp_path: Path) -> None:
     data = (cs.certified(tmp_path / "o") / "certificate.dsse.json").read_bytes()
     assert parse_envelope(data).to_bytes() == data
+
+
+def test_a_folder_name_inside_cannot_stand_for_two_files(tmp_path: Path) -> None:
+    folder = cs.certified(tmp_path / "o")
+    inside = folder / "inside"
+    page = inside / "certified" / "certificate.html"
+    forged = inside / f"attack_report.json\n{digest_file(page).sha256}  certified"
+    forged.mkdir()
+    (inside / "attack_report.json").rename(forged / page.name)  # its line now reads like the two that were there
+    page.unlink()
+    result = verify_path(folder, cs.ring().trust, at=cb.NOW)
+    assert next(c.state for c in result.checks if c.name == "inside") == "ok"  # the digest alone is deceived
+    assert not result.ok and result.first_failure is not None
+    assert "control or invisible character" in result.first_failure.text
