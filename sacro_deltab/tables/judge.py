@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from .identities import Identity
@@ -18,6 +19,7 @@ from .released import Released, breaks_rule, release
 from .shares import Withhold, withhold
 from .span import Span, Union
 from .table import Problem
+from .witness import Witness
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Expert:
     union_atoms: tuple[str, ...]
     identities: tuple[str, ...]
     small: bool
+    outer: tuple[str, ...] = ()  # cells whose interval of the mean may be wider than the exact one
 
     def to_json(self) -> dict[str, Any]:
         """The `expert` block of one entry of `published_sets`."""
@@ -64,6 +67,8 @@ class SetAudit:
     expert: Expert | None = None
     union_proved: bool = True  # False: no group below the minimum exists, but the smallest of the others was not sought
     relaxed: tuple[str, ...] = ()  # cells of large systems whose N interval holds the exact one but may be wider
+    mean_outer: tuple[str, ...] = ()  # the same of the mean
+    unproved: tuple[str, ...] = ()  # of these, primary cells for which no second table was found: taken as known
 
     @property
     def expert_union_small(self) -> bool:
@@ -97,6 +102,10 @@ class SetAudit:
         out["mean_interval"] = _rounded(self.mean_interval)
         if self.relaxed:
             out["n_interval_outer"] = list(self.relaxed)
+        if self.mean_outer:
+            out["mean_interval_outer"] = list(self.mean_outer)
+        if self.unproved:
+            out["exactly_disclosed_perhaps"] = list(self.unproved)
         if not self.union_proved:
             out["smallest_derivable_union_proved"] = False
         if self.expert is not None:
@@ -122,32 +131,23 @@ class AuditReport:
         return all(s.safe_policy for s in self.sets)
 
 
-def _protected_enough(low: float | None, high: float | None, width: float) -> bool:
-    return low is None or high is None or high - low >= width
-
-
 def audit_pattern(
     problem: Problem, suppressed: frozenset[str], name: str = "pattern", *, means: bool = True
 ) -> SetAudit:
     """Attack one pattern (`means=False`: leave the intervals of means out)."""
     suppressed = problem.pattern(suppressed)
     seen, n_intervals, relaxed = _read(problem, suppressed)
-    mean = mean_intervals(seen, n_intervals) if means and problem.kind == "means" else {}
+    mean, outer = mean_intervals(seen, n_intervals) if means and problem.kind == "means" else ({}, ())
     disclosed = tuple(sorted(c for c, (lo, hi) in n_intervals.items() if lo == hi))
     span = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms])
     union = span.smallest(problem.policy.min_n)
-    primary = set(problem.primary)
-    safe_exact = not primary & set(disclosed)
     small = union is not None and is_primary_n(union.n, problem.policy.min_n, False)
-    policy = problem.policy
-    expert = _expert(problem, seen, n_intervals, mean) if means else None
-    known = mean if expert is None else expert.mean_interval
-    narrow = tuple(
-        c
-        for c in sorted(primary & suppressed)
-        if not _protected_enough(*n_intervals[c], policy.interval_n)
-        or (c in known and not _protected_enough(*known[c], policy.interval_years))
-    )
+    primary = set(problem.primary)
+    expert = _expert(problem, seen, n_intervals, mean, outer) if means else None
+    widths = _Widths(problem, seen, n_intervals, relaxed, mean, outer, expert)
+    hidden = sorted(primary & suppressed)
+    unproved = tuple(c for c in hidden if c in relaxed and c not in disclosed and widths.people(c) < 1)
+    safe_exact = not primary & {*disclosed, *unproved}
     return SetAudit(
         name,
         suppressed,
@@ -159,12 +159,52 @@ def audit_pattern(
         safe_exact,
         safe_exact and not small,
         withhold(problem, suppressed),
-        narrow,
+        tuple(c for c in hidden if not widths.enough(c)),
         tuple(sorted(primary - suppressed)),
         expert,
         span.proved,
         relaxed,
+        outer,
+        unproved,
     )
+
+
+@dataclass(frozen=True)
+class _Widths:
+    """How little a reader knows of a cell. A bound that may be too wide proves nothing: then a second table must."""
+
+    problem: Problem
+    seen: Released
+    n: Mapping[str, Interval]
+    relaxed: tuple[str, ...]
+    mean: Mapping[str, MeanInterval]
+    outer: tuple[str, ...]
+    expert: Expert | None
+
+    @cached_property
+    def witness(self) -> Witness:
+        return Witness(self.seen, self.problem.atoms, self.problem.identities)
+
+    def people(self, cell: str) -> float:
+        if cell in self.relaxed:
+            return self.witness.n_width(self.seen.targets[cell])
+        low, high = self.n[cell]
+        return math.inf if high is None else high - low
+
+    def years(self, cell: str) -> float:
+        known, outer = (
+            (self.mean, self.outer) if self.expert is None else (self.expert.mean_interval, self.expert.outer)
+        )
+        if cell not in known:
+            return math.inf
+        if cell in outer:
+            return self.witness.mean_width(self.seen.targets[cell])
+        low, high = known[cell]
+        return math.inf if low is None or high is None else high - low
+
+    def enough(self, cell: str) -> bool:
+        policy = self.problem.policy
+        return self.people(cell) >= policy.interval_n and self.years(cell) >= policy.interval_years - 1e-9
 
 
 def _read(problem: Problem, suppressed: frozenset[str]) -> tuple[Released, dict[str, Interval], tuple[str, ...]]:
@@ -181,11 +221,17 @@ def _read(problem: Problem, suppressed: frozenset[str]) -> tuple[Released, dict[
 
 
 def _expert(
-    problem: Problem, seen: Released, n: Mapping[str, Interval], mean: Mapping[str, MeanInterval]
+    problem: Problem,
+    seen: Released,
+    n: Mapping[str, Interval],
+    mean: Mapping[str, MeanInterval],
+    outer: tuple[str, ...],
 ) -> Expert | None:
     if problem.kind != "means" or not (problem.identities or seen.squares):
         return None
-    intervals = mean_intervals(seen, n, problem.identities) if problem.identities else dict(mean)
+    intervals = dict(mean)
+    if problem.identities:
+        intervals, outer = mean_intervals(seen, n, problem.identities)
     if seen.squares:
         intervals = _with_squares(seen, n, intervals)
     margins = [i.atoms for i in problem.identities if i.is_margin]
@@ -197,6 +243,7 @@ def _expert(
         () if union is None else problem.names(union.atoms),
         tuple(i.name for i in problem.identities),
         union is not None and is_primary_n(union.n, problem.policy.min_n, False),
+        outer,
     )
 
 
@@ -234,8 +281,9 @@ def count_intervals(seen: Released) -> tuple[dict[str, Interval], tuple[str, ...
 
 def mean_intervals(
     seen: Released, n: Mapping[str, Interval], identities: Sequence[Identity] = ()
-) -> dict[str, MeanInterval]:
-    """Interval of the mean of every withheld cell that may have somebody in it (`n`: the intervals of N)."""
+) -> tuple[dict[str, MeanInterval], tuple[str, ...]]:
+    """Interval of the mean of every withheld cell that may have somebody in it (`n`: the intervals of N), and the
+    cells whose interval may be wider than the exact one (large systems)."""
     system = MeanSystem(
         seen.n_atoms, seen.counts, seen.means, list(seen.targets.values()), seen.value_bounds, seen.integer, identities
     )
@@ -247,7 +295,7 @@ def mean_intervals(
         if atoms not in known:
             known[atoms] = system.interval(atoms)
         out[name] = known[atoms]
-    return out
+    return out, tuple(name for name in out if seen.targets[name] in system.outer)
 
 
 def group_intervals(

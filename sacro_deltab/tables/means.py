@@ -19,6 +19,13 @@ from .released import Count, Mean
 from .solver import INF, Model, SolverError
 
 MeanInterval = tuple[float | None, float | None]
+WHOLE = 100  # classes of one component up to which whole numbers of people are insisted on
+LARGE = 1_500  # classes from which no program is solved at all
+NODES = 20_000
+
+
+class _Limit(SolverError):
+    """Whole numbers would take too long."""
 
 
 class MeanSystem:
@@ -48,6 +55,7 @@ class MeanSystem:
         # An N without an upper bound is capped far above everything published; the ray beyond it is added apart.
         self.cap = float(10 * total + 1000)
         self.whole = self._cut()
+        self.outer: set[tuple[int, ...]] = set()  # groups whose interval holds the exact one and may be wider
 
     def _classes(self, group: Sequence[int]) -> list[int]:
         return sorted({self.label[a] for a in group})
@@ -74,8 +82,17 @@ class MeanSystem:
         classes = self._classes(group)
         roots = {self.whole[c] for c in classes}
         members = [c for c in range(self.k) if self.whole[c] in roots]
-        problem = _Fraction(self, members, classes)
-        return problem.end(+1), problem.end(-1)
+        if len(members) <= LARGE:
+            problem = _Fraction(self, members, classes)
+            if len(members) <= WHOLE:
+                try:
+                    return problem.end(+1), problem.end(-1)
+                except _Limit:
+                    pass
+            self.outer.add(tuple(group))
+            return problem.outer(+1), problem.outer(-1)
+        self.outer.add(tuple(group))
+        return self.bounds or (None, None)
 
 
 class _Fraction:
@@ -134,7 +151,7 @@ class _Fraction:
             [0.0] * k + [-INF] * k + ([] if largest_sum is None else [0.0] * k),
             [self.s.cap] * k + [INF] * k + ([] if largest_sum is None else [1.0] * k),
             [self.s.integer] * k + [False] * k + ([] if largest_sum is None else [True] * k),
-            max_nodes=200_000,
+            max_nodes=NODES,
         )
         rows = self._shared_rows()
         for columns, lo, hi in self.count_rows:
@@ -175,13 +192,16 @@ class _Fraction:
         ray = self._relaxed(sign, 0.0)
         return None if sign * ray == -INF else sign * min(sign * best, sign * ray)
 
-    def _within_bounds(self, sign: int) -> float | None:
+    def outer(self, sign: int) -> float | None:
+        """A bound that holds the least or largest mean: people may be fractions."""
         relaxed = self._relaxed(sign, 1.0)
-        if relaxed in (INF, -INF):
-            if sign * relaxed < 0:
-                return None
+        if sign * relaxed == INF:
             raise Contradiction("no table fits what is published", next_step="check the means and totals")
-        return self._dinkelbach(sign, relaxed, self._model(None))
+        return None if sign * relaxed == -INF else relaxed
+
+    def _within_bounds(self, sign: int) -> float | None:
+        relaxed = self.outer(sign)
+        return None if relaxed is None else self._dinkelbach(sign, relaxed, self._model(None))
 
     def _without_bounds(self, sign: int) -> float | None:
         """Nothing is known of one person's value, but nobody has no value: a class is empty or its sum is free.
@@ -212,6 +232,8 @@ class _Fraction:
             found = model.minimise(cost)
             if found.status == "infeasible":
                 raise Contradiction("no table fits what is published", next_step="check the means and totals")
+            if found.status == "limit":
+                raise _Limit("an interval could not be settled")
             if found.status != "optimal":
                 raise SolverError(f"an interval could not be settled: {found.status}")
             people = float(np.rint(found.x[self.n_columns]).sum())

@@ -20,19 +20,6 @@ def pick(data: dict, rng: random.Random) -> frozenset[str]:
     return brute.primary(data) | frozenset(others)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
-@given(seeds)
-def test_counts_match_exhaustive_search(seed: int) -> None:
-    rng = random.Random(seed)
-    data = brute.random_problem(rng)
-    gone = pick(data, rng)
-    found = audit_pattern(Problem.from_json(data), gone)
-    assert dict(found.n_interval) == brute.intervals(data, gone)
-    union = found.smallest_derivable_union
-    assert (None if union is None else union.n) == brute.smallest_union(data, gone)
-    assert found.safe_policy == brute.safe(data, gone, "policy")
-
-
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(seeds)
 def test_truth_is_inside_and_publishing_never_widens(seed: int) -> None:

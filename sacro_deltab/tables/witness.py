@@ -1,0 +1,144 @@
+"""Large systems: a second table that fits proves that a reader cannot know.
+
+Where an interval is too expensive to be exact, only a bound that holds it is reported; such a bound must never make a
+cell look protected. So the judge, who knows the true table, changes a part of it in every way that everything printed
+allows, the rest held fast: a reader knows less, and his interval is at least as wide as what is found here. Sums and
+people vary in the rationals; with the hundreds of classes of such systems whole numbers add next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .identities import Identity
+from .intervals import merge_atoms
+from .released import Mean, Released
+from .solver import INF, FloatArray, Model
+from .table import Atom
+
+INSIDE, OUTSIDE = 200, 700  # classes that may change, of the group and of everybody else
+LpRow = tuple[list[int], list[float], float, float]
+
+
+class Witness:
+    """The true table and everything a reader knows, by classes of people that no cell tells apart."""
+
+    def __init__(self, seen: Released, atoms: Sequence[Atom], identities: Sequence[Identity] = ()) -> None:
+        self.seen, self.identities = seen, identities
+        groups = [c.atoms for c in seen.counts] + [m.atoms for m in seen.means] + list(seen.targets.values())
+        for identity in identities:
+            parts: dict[float, list[int]] = {}
+            for atom, c in zip(identity.atoms, identity.coefficients, strict=True):
+                parts.setdefault(c, []).append(atom)
+            groups += [tuple(part) for part in parts.values()]
+        self.label, self.k = merge_atoms(len(atoms), list(dict.fromkeys(groups)))
+        label = np.asarray(self.label, dtype=np.intp)
+        self.people: FloatArray = np.bincount(label, [a.n for a in atoms], self.k).astype(np.float64)
+        self.has_sums = all(a.sum is not None for a in atoms)
+        self.has_squares = all(a.sumsq is not None for a in atoms)
+        self.sums: FloatArray = np.bincount(label, [a.sum or 0.0 for a in atoms], self.k).astype(np.float64)
+        self.squares: FloatArray = np.bincount(label, [a.sumsq or 0.0 for a in atoms], self.k).astype(np.float64)
+
+    def _classes(self, atoms: Sequence[int]) -> list[int]:
+        return sorted({self.label[a] for a in atoms})
+
+    def _columns(self, group: Sequence[int]) -> dict[int, int]:
+        """Classes that may change: of the group, of other withheld cells, and of everybody (fixed seed)."""
+        rng = np.random.default_rng(7)
+        inside = self._classes(group)
+        withheld = {c for t in self.seen.targets.values() for c in self._classes(t)} - set(inside)
+        chosen = _some(rng, inside, INSIDE) + _some(rng, sorted(withheld), OUTSIDE // 2)
+        rest = sorted(set(range(self.k)) - set(inside) - set(chosen))
+        chosen += _some(rng, rest, OUTSIDE - OUTSIDE // 2)
+        return {c: i for i, c in enumerate(sorted(chosen))}
+
+    def n_width(self, group: Sequence[int]) -> float:
+        """People by which the N of a group of atoms can differ between two tables that fit."""
+        place = self._columns(group)
+        rows: list[LpRow] = []
+        for count in self.seen.counts:
+            classes = self._classes(count.atoms)
+            columns = [place[c] for c in classes if c in place]
+            if columns:
+                true = float(self.people[classes].sum())
+                top = INF if count.hi is None else count.hi - true
+                rows.append((columns, [1.0] * len(columns), count.lo - true, top))
+        lower = [-float(self.people[c]) for c in place]
+        low, high = self._ends(group, place, rows, lower, [INF] * len(place))
+        return high - low
+
+    def mean_width(self, group: Sequence[int]) -> float:
+        """Years by which the mean of a group can differ, everybody's N being as it is; 0 where sums are unknown."""
+        people = float(self.people[self._classes(group)].sum())
+        if not self.has_sums or people <= 0:
+            return 0.0
+        if self.seen.squares and not self.has_squares:
+            return 0.0
+        place = self._columns(group)
+        rows = self._rows(self.seen.means, self.sums, place)
+        rows += [row for identity in self.identities if (row := self._identity(identity, place)) is not None]
+        low, high = self.seen.value_bounds or (-1e6, 1e6)
+        n_of, s_of = self.people[list(place)], self.sums[list(place)]
+        ends = self._ends(group, place, rows, (low * n_of - s_of).tolist(), (high * n_of - s_of).tolist())
+        true = float(self.sums[self._classes(group)].sum())
+        least, most = ((true + end) / people for end in ends)
+        if self.seen.squares:
+            root = self._root(group, place, max(abs(low), abs(high)) ** 2)
+            least, most = max(least, -root), min(most, root)
+        return max(0.0, most - least)
+
+    def _root(self, group: Sequence[int], place: dict[int, int], largest: float) -> float:
+        """Largest |mean| that the printed SDs leave to the group."""
+        n_of, q_of = self.people[list(place)], self.squares[list(place)]
+        least = self.sums[list(place)] ** 2 / np.maximum(n_of, 1)
+        rows = self._rows(self.seen.squares, self.squares, place)
+        ends = self._ends(group, place, rows, (least - q_of).tolist(), (largest * n_of - q_of).tolist())
+        classes = self._classes(group)
+        return float(np.sqrt(max(0.0, (self.squares[classes].sum() + ends[1]) / self.people[classes].sum())))
+
+    def _rows(self, means: Sequence[Mean], true: FloatArray, place: dict[int, int]) -> list[LpRow]:
+        """lo·N ≤ Σ ≤ hi·N with what does not change at its true value."""
+        rows: list[LpRow] = []
+        for mean in means:
+            classes = self._classes(mean.atoms)
+            columns = [place[c] for c in classes if c in place]
+            n, fixed = float(self.people[classes].sum()), float(true[classes].sum())
+            if columns:
+                rows.append((columns, [1.0] * len(columns), float(mean.lo) * n - fixed, float(mean.hi) * n - fixed))
+        return rows
+
+    def _identity(self, identity: Identity, place: dict[int, int]) -> LpRow | None:
+        weight = np.zeros(self.k)
+        label = [self.label[a] for a in identity.atoms]
+        weight[label] = identity.coefficients
+        slack = np.zeros(self.k)
+        slack[label] = identity.slack
+        classes = sorted(set(label))
+        columns = [place[c] for c in classes if c in place]
+        if not columns:
+            return None
+        true, room = float(weight[classes] @ self.sums[classes]), float(slack[classes] @ self.people[classes])
+        room += 1e-9 * float(np.abs(weight[classes] * self.sums[classes]).sum())
+        return columns, [float(weight[c]) for c in classes if c in place], -room - true, room - true
+
+    def _ends(
+        self, group: Sequence[int], place: dict[int, int], rows: list[LpRow], lower: list[float], upper: list[float]
+    ) -> tuple[float, float]:
+        """Least and largest change of the group's total; (0, 0) where the solver has no answer."""
+        cost = np.zeros(len(place))
+        cost[[place[c] for c in self._classes(group) if c in place]] = 1.0
+        model = Model(lower, upper)
+        model.add_rows(rows)
+        ends = []
+        for sign in (1.0, -1.0):
+            found = model.minimise(sign * cost)
+            if found.status not in ("optimal", "unbounded"):
+                return 0.0, 0.0
+            ends.append(sign * (-INF if found.status == "unbounded" else found.value))
+        return ends[0], ends[1]
+
+
+def _some(rng: np.random.Generator, items: list[int], most: int) -> list[int]:
+    return items if len(items) <= most else [items[i] for i in rng.choice(len(items), most, replace=False)]
