@@ -123,6 +123,10 @@ def certify(
     rules: Annotated[str | None, typer.Option("--rules", help="Rule set: name or folder.")] = None,
     profile: Annotated[str | None, typer.Option("--profile", help="Site profile.")] = None,
     waivers: Annotated[Path | None, typer.Option("--waivers", help="Waivers: file or folder.")] = None,
+    no_waivers: Annotated[bool, typer.Option("--no-waivers", help="Certify without any waiver.")] = False,
+    facts: Annotated[
+        Path | None, typer.Option("--facts", help="Facts about files without evidence, as `check`.")
+    ] = None,
     page: Annotated[Path | None, typer.Option("--page", help="Also write the printable page to this file.")] = None,
     add: Annotated[bool, typer.Option("--add", help="Add a signature to the record that is there.")] = False,
     as_json: Annotated[bool, _JSON] = False,
@@ -136,14 +140,17 @@ def certify(
 
     trusted = load_trust(find_trust(trust, key, folder))
     opened = load_key(key, read_passphrase(passphrase_file, prompt_passphrase))
-    ruleset, used = rules_and_waivers(rules, profile, waivers, False)  # as `check` has them
+    if no_waivers and waivers is not None:
+        raise InputError("--waivers and --no-waivers exclude each other")
+    ruleset, used = rules_and_waivers(rules, profile, waivers, no_waivers)  # as `check` has them
 
     def check(where: Path) -> dict[str, Any]:
         from ..screening import check_paths
 
         typer.echo("checking the folder again", err=True)
+        known = _existing(ledger)
         report = check_paths(
-            [where], ruleset=ruleset, cohort=cohort, trust=trusted, ledger=_existing(ledger), waivers=used
+            [where], ruleset=ruleset, facts_file=facts, cohort=cohort, trust=trusted, ledger=known, waivers=used
         )
         return report.to_json()
 
