@@ -57,6 +57,13 @@ Example:
     sacro-deltab job check job.yaml
 """
 
+_NEW = """Write a job file for a shared basis: features, units, digests and rule set filled in, to be read and changed.
+
+Example:
+
+    sacro-deltab job new --basis basis.json --id two-nodes --by "J. Doe" --group diagnosis --out job.yaml
+"""
+
 
 def register(app: typer.Typer) -> None:
     """Add the federation's commands to the command line."""
@@ -65,6 +72,7 @@ def register(app: typer.Typer) -> None:
     app.command("simulate-federation", help=_SIMULATE)(simulate)
     jobs = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Job files: one file for every node.")
     jobs.command("check", help=_CHECK)(check_job)
+    jobs.command("new", help=_NEW)(new_job)
     app.add_typer(jobs, name="job")
 
 
@@ -172,6 +180,39 @@ def check_job(
     else:
         typer.echo("\n".join(lines_of(job, ruleset, found)))
     raise typer.Exit(1 if failing else 0)
+
+
+def new_job(
+    basis: Annotated[Path, typer.Option("--basis", help="The shared basis.")],
+    out: Annotated[Path, typer.Option("--out", help="File to write; must not exist.")],
+    by: Annotated[str, typer.Option("--by", help="Who will declare what the job says.")],
+    name: Annotated[str, typer.Option("--id", help="Id of the job: a-z, 0-9 and -.")] = "job",
+    title: Annotated[str, typer.Option("--title", help="What it is for.")] = "Brain age over several TREs",
+    epsilon: Annotated[float, typer.Option("--epsilon", help="ε per node.")] = 1.0,
+    expect: Annotated[int, typer.Option("--expect", help="How many nodes.", min=2)] = 2,
+    group: Annotated[list[str] | None, typer.Option("--group", help="Column for a table of means; repeat.")] = None,
+    rules: Annotated[str | None, typer.Option("--rules", help="Rule set: a name or a folder.")] = None,
+) -> None:
+    """See _NEW."""
+    from ..federation.job import load_job, template
+    from ..privacy.basis import Basis
+    from ..rules import load_ruleset
+
+    if out.exists() or out.is_symlink():
+        raise InputError("the file exists already", path=out, next_step="Choose another name with --out.")
+    text = template(
+        Basis.load(basis), load_ruleset(rules), name=name, title=title, by=by, epsilon=epsilon, expect=expect,
+        groups=group or [],
+    )  # fmt: skip
+    try:
+        out.write_text(text, encoding="utf-8")
+        load_job(out)
+    except OSError as error:
+        raise InputError(f"the job file cannot be written ({error.strerror})", path=out) from error
+    except InputError:
+        out.unlink()
+        raise
+    typer.echo(f"{out}: read it, declare, then `sacro-deltab job check {out} --basis {basis}`")
 
 
 def simulate(

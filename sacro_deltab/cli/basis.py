@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -36,6 +37,9 @@ def basis(
     ] = None,
     feature_z: Annotated[float, typer.Option(help="Clip of a standardised feature.")] = 4.0,
     id_column: Annotated[str | None, typer.Option(help="Column of person ids, if the files have one.")] = None,
+    unit: Annotated[
+        list[str] | None, typer.Option(help="Unit of the features, or NAME=UNIT for one; repeat. Jobs compare units.")
+    ] = None,
     bounds_out: Annotated[Path | None, typer.Option(help="Also write the bounds alone, as a bounds file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON.")] = False,
 ) -> None:
@@ -54,8 +58,8 @@ def basis(
     people = read_cohort(ages=ages, features=features, confounds=confounds, id_column=id_column)
     names = tuple(people.feature_names)
     made = Basis.from_public(
-        people.X, people.age, names, n_components=n_components, made_on=made_on, age_range=_range(age_range),
-        feature_z=feature_z, confounds=people.confounds, confound_names=people.confound_names,
+        people.X, people.age, names, _units(names, unit or []), n_components=n_components, made_on=made_on,
+        age_range=_range(age_range), feature_z=feature_z, confounds=people.confounds, confound_names=people.confound_names,
     )  # fmt: skip
     made.save(out)
     if bounds_out is not None:
@@ -76,6 +80,18 @@ def basis(
     )
     typer.echo(f"  95 % of public people have a score norm below {made.radius[-1]:.3f}: the clip of the private path")
     typer.echo(f"  digest: {made.digest}")
+
+
+def _units(names: Sequence[str], given: Sequence[str]) -> list[str]:
+    """A unit per feature: the last one given without a name, or the feature's own."""
+    units = dict.fromkeys(names, next((text for text in reversed(given) if "=" not in text), ""))
+    for text in given:
+        name, found, value = text.rpartition("=")
+        if found and name not in units:
+            raise InputError(f"there is no feature {name!r}", place="--unit", next_step="for example --unit mm")
+        if found:
+            units[name] = value
+    return list(units.values())
 
 
 def _range(text: str | None) -> tuple[float, float] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError, RefusedError
 
 if TYPE_CHECKING:
+    from ..privacy.basis import Basis
     from ..rules import RuleSet
 
 
@@ -179,6 +180,45 @@ def _job(path: Path, sha256: str, data: Mapping[str, Any]) -> Job:
         expect=int(data["expect"]),
         declare=data["declare"],
     )
+
+
+def template(
+    basis: Basis,
+    ruleset: RuleSet,
+    *,
+    name: str,
+    title: str,
+    by: str,
+    epsilon: float,
+    expect: int,
+    groups: Sequence[str],
+) -> str:
+    """A job file for a shared basis, to be read and changed: what every node would send for all ways of pooling."""
+    import yaml
+
+    content = {
+        "job": {"id": name, "title": title, "round": 1},
+        "rule_set": {"id": ruleset.id, "sha256": ruleset.sha256},
+        "inputs": {
+            "id_column": "participant_id",
+            "age": {"column": "age", "unit": "years"},
+            "features": [{"name": n, "unit": u} for n, u in zip(basis.feature_names, basis.units, strict=True)],
+            "groups": list(groups),
+            "minimum_n": int(str(ruleset.parameters["n_min_dp"])),
+        },
+        "model": {"n_components": basis.n_components, "method": "moments", "basis_digest": basis.digest},
+        "privacy": {"epsilon": epsilon, "adjacency": "zero_out_N_public", "noise_model": "local"},
+        "outputs": ["noised_moments", "folded_weights", "beta1", "y_mean", "n_subjects", "delta_mean", "delta_sd"],
+        "tables": [{"by": group, "statistic": "mean"} for group in groups],
+        "expect": expect,
+        "declare": {"by": by, "facts": {}},
+    }
+    head = (
+        "# Read and change this before it goes to a node. What you declare belongs under declare.facts, for example\n"
+        "#   output.declared: true    the project's approval names these outputs\n"
+        "#   nodes.disjoint: true     nobody is in two nodes\n"
+    )
+    return head + str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
 def check_rule_set(job: Job, ruleset: RuleSet) -> None:

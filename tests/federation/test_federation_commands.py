@@ -106,3 +106,26 @@ def test_a_job_that_can_be_honoured_is_said_to_be(world: World) -> None:
     path = world.home / "too-much.yaml"
     path.write_text(yaml.safe_dump(data, sort_keys=False))
     assert "WILL NOT LEAVE" in run("job", "check", path, code=1).stdout
+
+
+def test_a_new_job_is_filled_in_from_the_basis(world: World, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    run("job", "new", "--basis", world.basis, "--by", "J. Doe", "--group", "group", "--out", path)
+    data = yaml.safe_load(path.read_text())
+    assert data["inputs"]["features"][0] == {"name": "feature_1", "unit": "mm"}
+    data["declare"]["facts"] = {"output.declared": True}
+    path.write_text(yaml.safe_dump(data, sort_keys=False))
+    run("job", "check", path, "--basis", world.basis)
+    run("job", "new", "--basis", world.basis, "--by", "J. Doe", "--out", path, code=2)
+    run("job", "new", "--basis", world.basis, "--by", "J. Doe", "--id", "No good", "--out", tmp_path / "x", code=2)
+    assert not (tmp_path / "x").exists()
+
+
+def test_shared_noise_within_the_rules_is_the_noise_of_one_node(world: World, tmp_path: Path) -> None:
+    """At a price of ε 1 against the other node, each share is as large as the full noise of ε 1."""
+    data = yaml.safe_load(world.job.read_text())
+    data["privacy"] |= {"noise_model": "distributed", "epsilon": 0.68, "delta_dp": 1e-6}
+    path = tmp_path / "job.yaml"
+    path.write_text(yaml.safe_dump(data, sort_keys=False))
+    done = json.loads(run("job", "check", path, "--json").stdout)
+    assert 0.95 < done["epsilon_per_node"] <= 1.0

@@ -44,6 +44,12 @@ def test_makes_a_basis_and_bounds(files: Path) -> None:
     assert PublicBounds.load(files / "bounds.json").digest == basis.bounds(("motion",)).digest
 
 
+def test_units(files: Path) -> None:
+    done = run(files, "--n-components", "3", "--out", "u.json", "--unit", "mm", "--unit", "feature_2=mm2")
+    assert done.returncode == 0, done.stderr
+    assert Basis.load(files / "u.json").units == ("mm", "mm2", *["mm"] * 6)
+
+
 @pytest.mark.parametrize(
     ("more", "word"),
     [
@@ -51,6 +57,7 @@ def test_makes_a_basis_and_bounds(files: Path) -> None:
         (("--out", "x.json", "--n-components", "50"), "components"),
         (("--out", "x.json", "--features", "absent.csv"), "absent.csv"),
         (("--out", "x.json", "--made-on", ""), "made"),
+        (("--out", "x.json", "--unit", "nothing=mm"), "no feature 'nothing'"),
     ],
 )  # fmt: skip
 def test_bad_calls_end_in_two_and_leave_no_file(more: tuple[str, ...], word: str, files: Path) -> None:
