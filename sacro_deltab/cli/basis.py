@@ -59,7 +59,8 @@ def basis(
     names = tuple(people.feature_names)
     made = Basis.from_public(
         people.X, people.age, names, _units(names, unit or []), n_components=n_components, made_on=made_on,
-        age_range=_range(age_range), feature_z=feature_z, confounds=people.confounds, confound_names=people.confound_names,
+        age_range=_range(age_range), feature_z=feature_z, confounds=people.confounds,
+        confound_names=people.confound_names,
     )  # fmt: skip
     made.save(out)
     if bounds_out is not None:
