@@ -87,17 +87,17 @@ def _submit(
 
 
 def _from_file(path: Path) -> Callable[[Question], FileDecision]:
-    import yaml
-
     from ..certificate.review import FileDecision
+    from ..rules.marked_yaml import read_marked
     from ..shape import shape_problems
 
-    try:
-        data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise InputError(f"the answers cannot be read ({type(error).__name__}).", path=path) from None
+    marked = read_marked(path, str(path), as_text=True)  # `no` is an answer, not a boolean
+    if marked.problems:
+        raise InputError(f"the answers cannot be read: {'; '.join(map(str, marked.problems[:5]))}.", path=path)
+    data: Any = marked.data
     if faults := shape_problems(data, "review", "answers"):
-        raise InputError(f"the answers do not follow their schema: {faults[0]}.", path=path)
+        hint = "; text with a comma needs quotes inside { }" if faults[0].endswith("too short") else ""
+        raise InputError(f"the answers do not follow their schema: {faults[0]}{hint}.", path=path)
 
     def decide(question: Question) -> FileDecision:
         entry = data["files"].get(question.file, data["files"].get("*"))

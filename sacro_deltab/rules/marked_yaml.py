@@ -66,6 +66,7 @@ class MarkedFile:
     key_places: dict[tuple[Any, ...], Place] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     text: str = field(default="", repr=False)
+    as_text: bool = False
 
     def name_entries(self, pattern: re.Pattern[str]) -> None:
         """Give each problem without a name that of the entry it stands in: the last line up to it that `pattern` finds.
@@ -91,9 +92,12 @@ class MarkedFile:
         return self.key_places.get(tuple(path)) or self.place(*path)
 
 
-def read_marked(path: Path, name: str, *, raw: bytes | None = None) -> MarkedFile:
-    """Read one YAML file; nothing is raised for bad content, all of it is listed in `problems`."""
-    marked = MarkedFile(name)
+def read_marked(path: Path, name: str, *, raw: bytes | None = None, as_text: bool = False) -> MarkedFile:
+    """Read one YAML file; nothing is raised for bad content, all of it is listed in `problems`.
+
+    `as_text` leaves every value as it is written, for files in which people write words (`no` is then the word).
+    """
+    marked = MarkedFile(name, as_text=as_text)
     start = Place(name, 1, 1)
     if raw is None:
         try:
@@ -243,7 +247,7 @@ def _mapping(node: yaml.Node, path: tuple[Any, ...], marked: MarkedFile) -> dict
 
 def _scalar(node: yaml.ScalarNode, marked: MarkedFile) -> Any:
     text = str(node.value)
-    if node.style:  # quoted, literal or folded: always text (plain is None or "")
+    if node.style or marked.as_text:  # quoted, literal or folded: always text (plain is None or "")
         return text
     if text in ("true", "false"):
         return text == "true"

@@ -362,3 +362,27 @@ def test_page_escapes_every_text(tmp_path: Path) -> None:
     changed["predicate"]["people"]["declared"]["by"] = "<img src=x onerror=alert(1)>"
     page = render_page(changed)
     assert "<script" not in page and "<img" not in page
+
+
+def test_the_manual_s_answers_are_read_and_mistakes_have_their_line(tmp_path: Path) -> None:
+    from sacro_deltab.certificate.votes import Question
+    from sacro_deltab.cli.review import _from_file
+    from sacro_deltab.errors import InputError
+
+    manual = (Path(__file__).resolve().parents[2] / "docs" / "certificate.md").read_text(encoding="utf-8")
+    block = next(b.split("```")[0] for b in manual.split("```yaml\n")[1:] if b.startswith("files:"))
+    path = tmp_path / "answers.yaml"
+    path.write_text(block)
+    decide = _from_file(path)
+    given = decide(Question("correlation.csv", "0" * 64, "review", ("Is it listed?",)))
+    assert (given.decision, given.answers) == ("return", {"Is it listed?": "no"})
+    assert decide(Question("a.csv", "0" * 64, "review", ("Fine?",))).answers == {"Fine?": "looked at, fine"}
+    for text, says in (
+        (block.replace('"looked at, fine"', "looked at, fine"), "needs quotes"),
+        (block + '  "*": {decision: refuse, reason: x}\n', "answers.yaml:4:3: the key '\\*' stands twice"),
+        ("files: [", "not YAML"),
+        ("files: {a.csv: {decision: maybe, reason: x}}", "none of"),
+    ):
+        path.write_text(text)
+        with pytest.raises(InputError, match=says):
+            _from_file(path)
