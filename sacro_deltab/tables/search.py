@@ -119,7 +119,9 @@ class _Search:
     def _greedy(self) -> None:
         open_cuts, chosen = self.everything, []
         while open_cuts:
-            j = min(self.hits, key=lambda j: (self.cost[j] / max(1e-9, (self.hits[j] & open_cuts).bit_count()), j))
+            useful = [(j, (self.hits[j] & open_cuts).bit_count()) for j in self.hits]
+            # whole numbers: costs that hold every stage are too large for floating point
+            j = min(((self.cost[j] * 1_000_000 // n, j) for j, n in useful if n))[1]
             chosen.append(j)
             open_cuts &= ~self.hits[j]
         self.best, self.best_cost = chosen, sum(self.cost[j] for j in chosen)
