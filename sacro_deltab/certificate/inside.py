@@ -52,11 +52,16 @@ def inside_digest(files: Mapping[str, Path], *, leave_out: Iterable[str] = ()) -
     mac = hmac.new(salt_of(files), b"sacro_deltab inside 1\n", hashlib.sha256)
     for name in sorted(files):
         if not name.startswith(skip):
-            mac.update(f"{digest_file(files[name]).sha256}  {name}\n".encode())
+            mac.update(_line(files[name], name))
     return mac.hexdigest()
 
 
 def salted_sha256(files: Mapping[str, Path], name: str) -> str:
     """Digest of one file of `inside/` under the salt, for naming it in what leaves (an attack report)."""
-    message = f"sacro_deltab file 1\n{digest_file(files[name]).sha256}  {name}\n".encode()
+    message = b"sacro_deltab file 1\n" + _line(files[name], name)
     return hmac.new(salt_of(files), message, hashlib.sha256).hexdigest()
+
+
+def _line(path: Path, name: str) -> bytes:
+    """`sha256  path`; a name that is not UTF-8 keeps its bytes (`scan` names it as a problem)."""
+    return f"{digest_file(path).sha256}  {name}\n".encode("utf-8", "surrogateescape")

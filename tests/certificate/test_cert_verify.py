@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -484,3 +485,13 @@ def test_a_folder_name_inside_cannot_stand_for_two_files(tmp_path: Path) -> None
     assert next(c.state for c in result.checks if c.name == "inside") == "ok"  # the digest alone is deceived
     assert not result.ok and result.first_failure is not None
     assert "control or invisible character" in result.first_failure.text
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names are bytes on POSIX only")
+def test_a_name_that_is_not_text_is_told_and_no_traceback(tmp_path: Path) -> None:
+    folder = cs.certified(tmp_path / "o")
+    try:
+        Path(os.fsdecode(os.fsencode(folder / "inside") + b"/a\xff.csv")).write_text("1")
+    except OSError:
+        pytest.skip("this file system has text names only")
+    assert failing(folder) == "files"
