@@ -8,12 +8,13 @@ stays inside the TRE.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .margins import Margin, margin_json, margins
 from .people import Floats, Ints
 from .table_audit import TableAudit
 
@@ -68,6 +69,8 @@ class LinkedTables:
     cells: dict[str, PrintedCell] = field(default_factory=dict)
     suppressed: set[str] = field(default_factory=set)
     complementary: set[str] = field(default_factory=set)
+    ages: Callable[[], Floats | None] | None = None  # years of the register's people, where they are known
+    training: list[Ints] = field(default_factory=list)  # people known to have been trained on, besides what is found
 
     def publish(self, cells: Sequence[PrintedCell], suppressed: Iterable[str], complementary: Iterable[str]) -> None:
         """Add the cells of an accepted output; `suppressed` and `complementary` are row keys."""
@@ -128,8 +131,8 @@ class LinkedTables:
         if not cells:
             return None
         earlier = [c.id for c in cells if c.id in self.cells and c.id not in self.suppressed and fixed]
-        trained = self._adding_to_zero(variable, cells)
-        data = _problem_json(cells, self.values.get(variable) if variable else None, variable, self.policy, trained)
+        known = self._margins(variable, cells)
+        data = _problem_json(cells, self.values.get(variable) if variable else None, variable, self.policy, known)
         data["must_publish"] = earlier
         forced = {*primary, *(self.suppressed - self.complementary)} & {c.id for c in cells}
         data["primary"] = sorted(forced)
@@ -160,21 +163,12 @@ class LinkedTables:
             frozenset(disclosed | set(found.narrow) | set(found.unprinted)), small or found.expert_union_small
         )
 
-    def _adding_to_zero(self, variable: str | None, cells: Sequence[PrintedCell]) -> Ints | None:
-        """The people a model was fitted to, where this variable is their delta: its sum over them is zero.
-
-        The numbers decide: no other deltas, and none by private weights, add up to zero to the last digits.
-        """
-        from ..tables import holding
-
+    def _margins(self, variable: str | None, cells: Sequence[PrintedCell]) -> list[Margin]:
+        """What everybody knows this variable to add up to, where it is the delta of a model's own training people."""
         if variable is None or not any(c.variable == variable and c.statistic == "mean" for c in cells):
-            return None
-        values = self.values[variable]
-        finite = np.flatnonzero(np.isfinite(values))
-        known = values[finite]
-        if finite.size < 2 or not known.any():
-            return None
-        return finite if "sum" in holding(known, np.zeros_like(known)) else None
+            return []
+        ages = None if self.ages is None or self.policy.value_bounds is None else self.ages()
+        return margins(self.values[variable], ages, cells, self.training)
 
 
 @dataclass(frozen=True)
@@ -253,13 +247,13 @@ def _problem_json(
     values: Floats | None,
     variable: str | None,
     policy: TablePolicy,
-    trained: Ints | None = None,
+    known: Sequence[Margin] = (),
 ) -> dict[str, Any]:
     """Problem file of `cells`: people with the same memberships become one atom.
 
-    `trained`: people whose values add up to zero, as everybody knows without its being printed.
+    `known`: what everybody knows values to add up to without its being printed.
     """
-    people = [cell.members for cell in cells] + ([] if trained is None else [trained])
+    people = [cell.members for cell in cells] + [margin.people for margin in known]
     size = 1 + max((int(p.max()) for p in people if p.size), default=-1)
     bits = np.zeros((size, (len(people) + 7) // 8), dtype=np.uint8)
     for index, members in enumerate(people):
@@ -271,8 +265,8 @@ def _problem_json(
     numbers = None
     if values is not None:
         whole = np.zeros(size)
-        known = min(size, values.size)
-        whole[:known] = np.where(np.isfinite(values[:known]), values[:known], 0.0)
+        told = min(size, values.size)
+        whole[:told] = np.where(np.isfinite(values[:told]), values[:told], 0.0)
         numbers = whole[used]
     atoms: dict[str, dict[str, Any]] = {}
     names = [f"a{i}" for i in range(len(rows))]
@@ -298,7 +292,17 @@ def _problem_json(
             zero.append(cell.id)
         out[cell.id] = _cell_json(cell, members_of[index], people[index], values, variable, policy)
     bounds = policy.value_bounds
-    identities = [] if trained is None else [{"name": "sum", "atoms": members_of[len(cells)]}]
+    largest = None if bounds is None else max(abs(b) for b in bounds)
+    someone = dict(zip(names, used[np.unique(inverse, return_index=True)[1]].tolist(), strict=True)) if names else {}
+    identities = [
+        margin_json(
+            margin,
+            members_of[index],
+            np.searchsorted(margin.people, [someone[a] for a in members_of[index]]).tolist(),
+            largest,
+        )
+        for index, margin in enumerate(known, start=len(cells))
+    ]
     return {
         "schema": "sacro_deltab/table-problem/1",
         "kind": "means" if numbers is not None else "counts",

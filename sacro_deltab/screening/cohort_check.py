@@ -137,7 +137,7 @@ class CohortFacts:
         from ..facts.linked import LinkedTables
         from ..tables import TablePolicy
 
-        return LinkedTables(TablePolicy.from_parameters(self.parameters))
+        return LinkedTables(TablePolicy.from_parameters(self.parameters), ages=lambda: self.file.ages)
 
     def linked(self, problems: list[Mapping[str, Any]]) -> Iterator[Noted]:
         """The tables of the evidence taken together, counted again."""

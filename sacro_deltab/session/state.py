@@ -24,7 +24,7 @@ class State:
 
     def __init__(self, ruleset: RuleSet, *, people: Any | None, ages: Any | None) -> None:
         self.policy = TablePolicy.from_parameters(ruleset.parameters)
-        self.linked = LinkedTables(self.policy)
+        self.linked = LinkedTables(self.policy, ages=self.ages)
         self._ids = people
         self._ages = ages
         self._roster: Roster | None = None
