@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from types import FrameType
 
 import typer
 
@@ -49,12 +54,51 @@ def _register() -> None:
         module.register(app)
 
 
+class Stopped(BaseException):
+    """Ctrl-C or `kill`: everything that cleans up does so, and nothing takes it for an error it knows."""
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Turn the first SIGINT or SIGTERM into `Stopped`; a second one ends the process at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def stop(_number: int, frame: FrameType | None) -> None:
+        while frame is not None:  # what a finaliser raises is lost: try again when it is done
+            if frame.f_code.co_name == "__del__" and hasattr(signal, "setitimer"):
+                signal.setitimer(signal.ITIMER_REAL, 0.01)
+                return
+            frame = frame.f_back
+        for number in before:
+            signal.signal(number, signal.SIG_DFL)
+        raise Stopped
+
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
 def main(argv: list[str] | None = None) -> None:
     """Console entry point. Known errors become one message on stderr and the exit code they carry."""
     gc.set_threshold(50_000, 20, 100)  # importing ACRO makes half a million objects that stay: a second of collections
     _register()
     try:
-        app(args=argv)
+        with stoppable():
+            app(args=argv)
+    except Stopped:
+        sys.stderr.write(
+            "sacro-deltab: stopped before the end; no output folder is left, and budget that was spent stays spent. "
+            "Next step: see what was spent with `sacro-deltab ledger history`, then run the command again.\n"
+        )
+        sys.exit(2)
     except SacroDeltabError as error:
         sys.stderr.write(f"sacro-deltab: {error}\n")
         sys.exit(error.exit_code)
@@ -64,6 +108,14 @@ def main(argv: list[str] | None = None) -> None:
     except UnicodeEncodeError:
         sys.stderr.write(
             "sacro-deltab: a name holds bytes that are not UTF-8. Next step: rename that file or option.\n"
+        )
+        sys.exit(2)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        what = error.strerror or type(error).__name__
+        sys.stderr.write(
+            f"sacro-deltab: {where}{what}; nothing counts as passed. "
+            "Next step: check the place, its permissions and its free space, then run the command again.\n"
         )
         sys.exit(2)
     except Exception as error:
