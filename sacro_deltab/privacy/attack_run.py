@@ -79,8 +79,8 @@ def _trainer(plan: AttackPlan, cohort: Cohort) -> tuple[Trainer, Mapping[str, An
         return plain_trainer(plan.n_components), None
     from .basis import Basis
     from .bounds import PublicBounds
+    from .job import check_delta
     from .mechanisms import mu_of
-    from .training import check_delta
 
     basis = None if plan.basis is None else Basis.load(plan.basis)
     bounds = None if plan.bounds is None else PublicBounds.load(plan.bounds)

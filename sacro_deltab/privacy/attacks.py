@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,6 @@ from ..model.base import one_blas_thread
 from ..model.weights import Weights
 from .attack_checks import Reconstruction, reconstruction
 from .attack_shadows import (
-    Array,
     Pool,
     Trainer,
     leave_pair_out,
@@ -35,6 +34,17 @@ from .attack_shadows import (
     train_shadows,
 )
 from .attack_stats import FPR, Success, many_targets, max_auc, max_tpr, one_target
+from .attack_trainers import plain_trainer, private_trainer
+
+__all__ = [
+    "SHADOWS",
+    "AttackReport",
+    "AttackResult",
+    "attack_report",
+    "check_report",
+    "plain_trainer",
+    "private_trainer",
+]
 
 SCHEMA_ID = "sacro_deltab/attack-report/1"
 SHADOWS = 32
@@ -356,40 +366,3 @@ def weights_digest(weights: Weights) -> str:
         value = getattr(weights, field.name)
         content[field.name] = value.tolist() if isinstance(value, np.ndarray) else value
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def plain_trainer(n_components: int | None) -> Trainer:
-    """The training without noise: `BrainAgeDelta` with J components."""
-    from ..model import BrainAgeDelta
-
-    def train(X: Array, age: Array, confounds: Array | None) -> Weights:
-        limit = min(X.shape[0] - 1, X.shape[1])
-        size = None if n_components is None else min(n_components, limit)
-        return BrainAgeDelta(n_components=size).fit(X, age, confounds=confounds).weights_
-
-    return train
-
-
-def private_trainer(**settings: Any) -> Trainer:
-    """The private training with these settings (`train_private`'s, without `spend`).
-
-    Its shadow models never leave, so they are spent on no ledger. What a training checks and prices once is kept per
-    number of people; the noise is drawn anew every time.
-    """
-    from .training import WEIGHT_OUTPUTS, Job, Price, prepare
-
-    usual: dict[str, Any] = {
-        "confounds": None, "confound_names": None, "bounds": None, "basis": None, "delta_dp": None,
-        "adjacency": "zero_out_N_public", "unit": "person", "n_components": None, "method": "auto", "registered": None,
-        "ruleset_bounds": None, "outputs": WEIGHT_OUTPUTS, "options": {},
-    }  # fmt: skip
-    prepared: dict[int, tuple[Job, Price]] = {}
-
-    def train(X: Array, age: Array, confounds: Array | None) -> Weights:
-        n = int(age.size)
-        if n not in prepared:
-            prepared[n] = prepare(X, age, **{**usual, **settings, "confounds": confounds})
-        job, price = prepared[n]
-        return price.run(replace(job, X=X, age=age, confounds=None if job.confounds is None else confounds))[0]
-
-    return train

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, PrivacyError
-from .bounds import PublicBounds, canonical_digest, clean, read_json
+from .bounds import PublicBounds, canonical_digest, read_json
 
 Array = NDArray[np.float64]
 SCHEMA_ID = "sacro_deltab/basis/1"
@@ -154,47 +154,9 @@ class Basis:
         without looking at the cohort). The last finds a copy that was disturbed a little, and one made from most of
         the cohort; from half of it, nobody can tell. A refusal is seen inside only.
         """
-        values = np.asarray(X, dtype=float)
-        if values.ndim != 2 or values.shape[1] != len(self.feature_names) or values.shape[0] < 2:
-            return
-        with np.errstate(all="ignore"):
-            some = np.unique(np.linspace(0, values.shape[1] - 1, _CHECKED).astype(int))  # enough columns to tell
-            centre, scale = self.centre[some], self.scale[some]
-            mean = _finite_means(values, some, centre)
-            own_mean = (np.abs(mean - centre) <= _SAME * (scale + np.abs(centre))).mean() > 0.5
-            own_row = _is_a_row(values[:, some], centre, _SAME * (scale + np.abs(centre)))
-        what = (
-            "its centre is the cohort's own mean" if own_mean else "its centre is one person's row" if own_row else ""
-        )
-        if not what and self._agrees_too_well(values):
-            what = "it agrees with the cohort much better than one made from other people can"
-        if what:
-            raise PrivacyError(
-                f"this basis was made on the cohort itself: {what}",
-                next_step="make the basis from other people, or use the node basis, which pays for its axes",
-            )
+        from .basis_check import refuse_own
 
-    def _agrees_too_well(self, values: Array) -> bool:
-        """Scaled squares of score means and of mean products of two scores: together at least χ² for other people.
-
-        Only the cohort's own sampling error is counted, so the claimed size of the public sample plays no part.
-        """
-        size = self.n_components
-        first, second, fourth = np.zeros(size), np.zeros((size, size)), np.zeros((size, size))
-        for start in range(0, values.shape[0], 4096):
-            u = self.white_scores(self.standardise(values[start : start + 4096]), size)
-            first, second, fourth = first + u.sum(axis=0), second + u.T @ u, fourth + (u * u).T @ (u * u)
-        n, upper = values.shape[0], np.triu_indices(size, 1)
-        mean, product = first / n, (second / n)[upper]
-        spread = np.concatenate([np.diag(second) / n - mean**2, (fourth / n)[upper] - product**2])
-        gaps = np.concatenate([mean, product - (mean[:, None] * mean)[upper]])
-        fine = spread > 1e-12
-        if not fine.any():
-            return False
-        from scipy.stats import chi2
-
-        statistic = n * (gaps[fine] ** 2 / spread[fine]).sum()
-        return bool(statistic < chi2.ppf(_CHANCE, int(fine.sum())))
+        refuse_own(self, X)
 
     def white_scores(self, z: Array, n_components: int) -> Array:
         """White scores (n × J) of standardised, clipped features (n × F)."""
@@ -313,55 +275,19 @@ class Basis:
         confounds, confound_names, confound_bounds
             Public confounds, whose range (widened by a tenth) becomes their bounds, or the bounds themselves.
         """
-        values, ages = _public_people(X, age, feature_names)
-        if len(made_on.strip()) < 3:
-            raise InputError("say on whom the basis was made", next_step="--made-on 'name of the public data set'")
-        people, features = values.shape
-        with np.errstate(all="ignore"):
-            column = np.nanmean(np.where(np.isfinite(values), values, np.nan), axis=0)
-        values = clean(values, np.where(np.isfinite(column), column, 0.0))
-        centre, scale = values.mean(axis=0), values.std(axis=0)
-        # A feature that never varies in public people keeps its place (names must match) and gets no loading.
-        scale = np.where(scale > 1e-12 * np.maximum(1.0, np.abs(centre)), scale, 1.0)
-        z = standardise(values, centre, scale, feature_z)
-        wanted = min(10 if n_components is None else n_components, people - 1, features)
-        components, sd = _axes(z, wanted, asked=n_components)
-        white = (z @ components.T) / sd
-        norms = np.sqrt(np.cumsum(white**2, axis=1))
-        b1, residual_sd = _public_fit(white, ages)
-        low, high = age_range if age_range is not None else _round_range(ages)
+        from .basis_making import confound_ranges, public_numbers
+
+        numbers = public_numbers(
+            X, age, feature_names, n_components=n_components, made_on=made_on, age_range=age_range, feature_z=feature_z
+        )
         return cls(
             feature_names=tuple(str(n) for n in feature_names),
-            units=tuple(units) if units is not None else ("",) * features,
-            centre=centre, scale=scale, components=components, score_sd=sd,
-            radius=np.quantile(norms, 0.95, axis=0),
-            feature_radius=float(np.quantile(np.sqrt((z**2).sum(axis=1)), 0.95)),
-            age_b1=b1, residual_sd=residual_sd, age_mean=float(ages.mean()), age_sd=float(ages.std()),
-            age=(float(low), float(high)), feature_z=float(feature_z),
-            confounds=_confound_ranges(confounds, confound_names, confound_bounds),
-            made_on=made_on.strip(), n_people=people,
-            how="column mean and SD (divisor n); eigenvectors of the public Gram, signs by largest loading; "
-            "R95: 95 % quantile of the norm of white scores",
-        )  # fmt: skip
-
-
-def _finite_means(values: Array, columns: NDArray[np.int_], centre: Array) -> Array:
-    """Means of some columns over finite values, in chunks of people, measured from `centre`."""
-    count, first = np.zeros(columns.size), np.zeros(columns.size)
-    for start in range(0, values.shape[0], 4096):
-        part = values[start : start + 4096, columns] - centre
-        fine = np.isfinite(part)
-        count += fine.sum(axis=0)
-        first += np.where(fine, part, 0.0).sum(axis=0)
-    return np.asarray(centre + first / count)
-
-
-def _is_a_row(values: Array, row: Array, tolerance: Array) -> bool:
-    """Whether `row` is, in most columns, one of the rows of `values`."""
-    near = np.zeros(values.shape[0], dtype=int)
-    for j in range(row.size):
-        near += np.abs(values[:, j] - row[j]) <= tolerance[j]
-    return bool((near > row.size / 2).any())
+            units=tuple(units) if units is not None else ("",) * len(feature_names),
+            feature_z=float(feature_z),
+            confounds=confound_ranges(confounds, confound_names, confound_bounds),
+            made_on=made_on.strip(),
+            **numbers,
+        )
 
 
 def standardise(X: Array, centre: Array, scale: Array, feature_z: float) -> Array:
@@ -373,77 +299,3 @@ def standardise(X: Array, centre: Array, scale: Array, feature_z: float) -> Arra
             z[~np.isfinite(X)] = 0.0
             z = np.nan_to_num(z, nan=0.0, posinf=feature_z, neginf=-feature_z)
     return np.clip(z, -feature_z, feature_z, out=z)
-
-
-def _public_people(X: ArrayLike, age: ArrayLike, names: Sequence[str]) -> tuple[Array, Array]:
-    try:
-        values, ages = np.asarray(X, dtype=np.float64), np.asarray(age, dtype=np.float64).ravel()
-    except (TypeError, ValueError) as error:
-        raise InputError("features and ages must be numbers", next_step="leave text columns out") from error
-    if values.ndim != 2 or values.shape[0] != ages.size:
-        raise InputError("public features and ages have different numbers of rows", next_step="one row per person")
-    if values.shape[1] != len(names):
-        raise InputError("one name per feature is needed", next_step="give the header row")
-    if values.shape[0] < 20:
-        raise InputError("fewer than 20 public people make no basis", next_step="use a larger public data set")
-    if not np.isfinite(ages).all() or float(ages.std()) == 0:
-        raise InputError("public ages must be finite and not all equal", next_step="leave people without age out")
-    return values, ages
-
-
-def _axes(z: Array, wanted: int, asked: int | None) -> tuple[Array, Array]:
-    from scipy.linalg import eigh
-
-    people, features = z.shape
-    centred = z - z.mean(axis=0)
-    wide = features > people
-    gram = (centred @ centred.T if wide else centred.T @ centred) / people
-    size = gram.shape[0]
-    variances, vectors = eigh(gram, subset_by_index=(size - wanted, size - 1))
-    variances, vectors = variances[::-1], vectors[:, ::-1]
-    usable = int((variances > _FLOOR * variances[0]).sum())
-    if asked is not None and usable < asked:
-        raise InputError(
-            f"the public people have only {usable} independent components", next_step=f"--n-components {usable}"
-        )
-    vectors, variances = vectors[:, :usable], variances[:usable]
-    if wide:
-        vectors = np.linalg.qr(centred.T @ vectors / np.sqrt(variances * people))[0]
-    components = vectors.T
-    signs = np.sign(components[np.arange(usable), np.abs(components).argmax(axis=1)])
-    components = np.ascontiguousarray(components * np.where(signs == 0, 1.0, signs)[:, None])
-    return components, np.asarray((centred @ components.T).std(axis=0))
-
-
-def _public_fit(white: Array, ages: Array) -> tuple[Array, Array]:
-    """Age on white scores: they are uncorrelated here, so each prefix of b1 is the fit with fewer components."""
-    centred_age = ages - ages.mean()
-    b1 = (white - white.mean(axis=0)).T @ centred_age / ages.size
-    explained = np.cumsum(b1**2)
-    floor = 0.01 * float(centred_age.var())
-    degrees = 1 - np.arange(1, b1.size + 1) / ages.size
-    left = np.maximum(float(centred_age.var()) - explained, floor)
-    return b1, np.sqrt(left / np.maximum(degrees, 0.1))
-
-
-def _round_range(ages: Array) -> tuple[float, float]:
-    return float(np.floor(ages.min() / 5) * 5), float(np.ceil(ages.max() / 5) * 5 or 5.0)
-
-
-def _confound_ranges(
-    values: ArrayLike | None, names: Sequence[str], bounds: Sequence[tuple[float, float]] | None
-) -> dict[str, tuple[float, float]]:
-    if bounds is not None:
-        return {str(n): (float(p[0]), float(p[1])) for n, p in zip(names, bounds, strict=True)}
-    if values is None:
-        return {}
-    table = np.asarray(values, dtype=np.float64)
-    table = table.reshape(-1, 1) if table.ndim == 1 else table
-    result = {}
-    for name, column in zip(names, table.T, strict=True):
-        finite = column[np.isfinite(column)]
-        if finite.size == 0 or float(finite.min()) == float(finite.max()):
-            raise InputError(f"confound {name!r} is constant or empty in the public people", next_step="leave it out")
-        margin = 0.1 * float(finite.max() - finite.min())
-        result[str(name)] = (float(finite.min()) - margin, float(finite.max()) + margin)
-    return result

@@ -23,7 +23,7 @@ from .fit import AgeMoments, age_moments, finish_weights, james_stein, psd
 from .mechanisms import integer_sigma
 
 if TYPE_CHECKING:
-    from .training import Job
+    from .job import Job
 
 _UNIT = 2.0**-GRID_BITS
 

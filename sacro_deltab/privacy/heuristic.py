@@ -25,10 +25,10 @@ from ..model.algebra import age_terms, fix_signs, least_squares
 from ..model.weights import Weights
 from . import sampler
 from .blocks import Array
+from .job import check_delta
 from .mechanisms import gaussian_sigma
 from .spend import Receipt, SpendRequest
 from .statement import PrivacyStatement
-from .training import check_delta
 
 PARAMETERS = ("b1", "b2", "b2sq", "gamma", "gammasq")
 _OUTPUT = {"b1": "beta1", "b2": "beta2", "b2sq": "beta2sq", "gamma": "gamma", "gammasq": "gammasq"}

@@ -16,7 +16,7 @@ from .fit import Axes, fit_moments
 from .moments import NoisyMoments
 
 if TYPE_CHECKING:
-    from .training import Job
+    from .job import Job
 
 NODE_FRACTIONS = {**FRACTIONS, "ut": 0.27, "uq": 0.09, "uu": 0.50}
 DEFAULT_COMPONENTS = 25  # asking for many costs nothing: those below the noise edge are dropped

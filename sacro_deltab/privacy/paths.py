@@ -17,7 +17,8 @@ from .moments import NoisyMoments, Scaling, noise_table, release
 
 if TYPE_CHECKING:
     from .gradient import Schedule
-    from .training import Job, Method
+    from .job import Job
+    from .training import Method
 
 
 # From this public N both paths are equally good, and the moments can be summed over nodes.

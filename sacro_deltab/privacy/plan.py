@@ -139,7 +139,7 @@ def plan_training(
     InputError, PrivacyError
         For numbers that make no sense.
     """
-    from .training import check_delta
+    from .job import check_delta
 
     if n < _SMALLEST:
         raise InputError("too few people to train on", next_step=f"N must be at least {_SMALLEST}.")

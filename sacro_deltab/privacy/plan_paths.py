@@ -20,10 +20,11 @@ from .blocks import SYMMETRIC, Array, Ints, Layout
 from .bounds import PublicBounds
 from .fit import fit_moments
 from .gradient import Purse, descend
+from .job import Job
 from .moments import NoisyMoments, Scaling, exact_sums, natural
 from .paths import gradient_plan, moments_plan, scaling_of
 from .spend import Adjacency
-from .training import Job, Price, prepare
+from .training import Price, prepare
 
 Rng = np.random.Generator
 

@@ -20,10 +20,10 @@ from . import sampler
 from .accounting import epsilon_by_adjacency
 from .blocks import GRID_BITS, Array, Ints
 from .bounds import Provenance
+from .job import check_delta
 from .mechanisms import NUMERIC_SLACK, gaussian_sigma, integer_sigma, laplace_scale, mu_of
 from .spend import Adjacency, Receipt, SpendRequest
 from .statement import PrivacyStatement
-from .training import check_delta
 
 Mechanism = Literal["laplace", "gaussian"]
 ModelSource = Literal["fixed_beforehand", "formally_released", "other"]
