@@ -82,7 +82,9 @@ def _file(
     report.sha256, report.n_bytes, report.kind = snapshot.sha256, len(snapshot.data), content.kind
     report.inventory = [item.line() for item in content.items[:60]]
     if ref.name in SUMMARIES:
-        report.kept_inside = True
+        from .session_folder import keeps_inside
+
+        report.kept_inside = keeps_inside(record)
         report.add(note("kept-inside", "block", "ACRO's own summary says: do not release."))
         return report
     report.add(*_texts(record))

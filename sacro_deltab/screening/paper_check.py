@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SacroDeltabError
@@ -11,6 +12,7 @@ from .records import Record
 from .report import FileReport, Noted, note
 
 if TYPE_CHECKING:
+    from ..certificate.envelope import ParsedEnvelope
     from .session_state import Session
 
 _STEP = "Run `sacro-deltab certify` or finalise the session again; never edit a certificate."
@@ -97,5 +99,35 @@ def _envelope(session: Session, data: bytes) -> Iterator[Noted]:
     from ..certificate.canonical import read_canonical
 
     statement = read_canonical(envelope.payload, path="certificate.dsse.json", what="statement")
+    yield from _nothing_else(statement)
     yield from _subjects(session, statement)
-    yield note("certificate", "label", "Signatures are checked by `sacro-deltab verify`, not here.")
+    yield from _signatures(session, envelope, statement)
+
+
+def _nothing_else(statement: Any) -> Iterator[Noted]:
+    """A signed statement may be of another check than this one, but it holds what statements hold and no more."""
+    from ..certificate.verify import check_type, schema_problems
+
+    check_type(statement)
+    problems = schema_problems(statement)
+    if problems:
+        yield note("certificate", "block", f"What was signed is no statement: {problems[0]}.", next_step=_STEP)
+
+
+def _signatures(session: Session, envelope: ParsedEnvelope, statement: Any) -> Iterator[Noted]:
+    from ..certificate.envelope import check_signatures
+
+    trust = session.context.trust
+    if trust is None:
+        yield note(
+            "certificate",
+            "review",
+            "Its signatures were not checked: without a trust file anybody may have written it.",
+            next_step="Give --trust FILE, or run `sacro-deltab verify`.",
+            asks=("Does `sacro-deltab verify` accept this certificate?",),
+        )
+        return
+    made = statement["predicate"]["made"]
+    _, problems = check_signatures(envelope, trust, str(made["node"]), (datetime.fromisoformat(str(made["time"])),))
+    for problem in problems:
+        yield note("certificate", "block", f"The signed certificate: {problem}.", next_step=_STEP)

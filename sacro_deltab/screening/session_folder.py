@@ -44,6 +44,11 @@ def is_special(record: Record) -> bool:
     return all(ref.name in SUMMARIES or ref.name in CERTIFICATES for ref in record.files)
 
 
+def keeps_inside(record: Record) -> bool:
+    """Whether ACRO's summary is in the record that ACRO makes for it, which tells every checker not to release it."""
+    return record.uid.endswith("DONT_RELEASE") and record.status != "pass"
+
+
 def _load_documents(session: Session, record: Record) -> None:
     for ref in record.files:
         snapshot = session.files.get(ref.name)
@@ -78,7 +83,8 @@ def _judge_record(session: Session, record: Record) -> list[FileReport]:
         return reports
     entry = session.entry_of(record)
     stub = stub_faults(session, record)
-    if stub is not None and (entry is None or entry["kept_inside"]):
+    known = session.evidence is None or entry is not None
+    if stub is not None and known and (entry is None or entry["kept_inside"]):
         for report in reports:
             report.kept_inside = True
             report.findings = [*stub]
@@ -128,7 +134,10 @@ def file_report(session: Session, ref: FileRef) -> FileReport:
 
 def _judge_paper(session: Session, record: Record, report: FileReport) -> None:
     if report.file in SUMMARIES:
-        report.kept_inside = True
+        report.kept_inside = keeps_inside(record)
+        if not report.kept_inside:
+            report.add(note("summary-record", "block", "ACRO's summary stands in a record that does not say so."))
+            return
         report.add(note("kept-inside", "block", "ACRO's own summary says: do not release."))
         session.report.kept_inside.append(report.file)
         return

@@ -325,6 +325,26 @@ def nan_in_results(made: Made) -> None:
     made.results(lambda d: d["results"][uid]["properties"].update(x=float("nan")))
 
 
+def summaries(data: dict[str, Any]) -> list[dict[str, Any]]:
+    return [r for r in data["results"].values() if any("session_summary" in f["name"] for f in r["files"])]
+
+
+def stub_of_nothing(made: Made) -> None:
+    entry(made, "by_diagnosis", lambda o: o.update(files=["gone.csv"]))
+
+
+def sign_more(made: Made) -> None:
+    """The statement with ages in it, under a signature that nobody made."""
+    from sacro_deltab.certificate.canonical import canonical_json, read_canonical
+    from sacro_deltab.certificate.envelope import ParsedEnvelope
+
+    data = (made.folder / "certificate.json").read_bytes()
+    statement = read_canonical(data, path="certificate.json", what="statement")
+    statement["predicate"]["ages"] = [52, 47, 25]
+    envelope = ParsedEnvelope(canonical_json(statement), (("0" * 64, bytes(64)),))
+    (made.folder / "certificate.dsse.json").write_bytes(envelope.to_bytes())
+
+
 TAMPERED: dict[str, tuple[Callable[[Made], Any], str]] = {
     "status edited from fail to pass": (
         lambda m: in_record(m, "by_diagnosis.csv", lambda r: r.update(status="pass", summary="pass; fine")),
@@ -455,6 +475,12 @@ TAMPERED: dict[str, tuple[Callable[[Made], Any], str]] = {
         "check/csv-json",
     ),
     "missing-files.txt": (lambda m: (m.folder / "missing-files.txt").write_text("x"), "check/viewer-name"),
+    "a summary to be released": (
+        lambda m: m.results(lambda d: [r.update(uid="x", status="pass", summary="pass; fine") for r in summaries(d)]),
+        "check/summary-record",
+    ),
+    "a note of an output nobody asked for": (stub_of_nothing, "check/not-judged"),
+    "data in the envelope": (sign_more, "check/certificate"),
     "uid differs": (lambda m: in_record(m, "delta_mean.csv", lambda r: r.update(uid="x")), "check/record-form"),
     "two ACRO json files": (
         lambda m: shutil.copy(m.folder / "results.json", m.folder / "results2.json"),
