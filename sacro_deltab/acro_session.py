@@ -129,6 +129,8 @@ class DeltabSession:
         self._origins: dict[bytes, str] = {}
         self._own_deltas: set[bytes] = set()
         self.models: dict[int, TrainedHere] = {}
+        self.resumed = _resumed is not None
+        self.n_noisy: int | None = None  # of a model under add_remove, trained before the session was taken up again
         self.attack_report: Path | None = None
         self.config_changes: list[str] = []
         self.not_checked: list[str] = []
@@ -167,17 +169,21 @@ class DeltabSession:
         adjacency: str = "zero_out_N_public",
         n_components: int | None = None,
         method: str = "auto",
+        membership_test: bool = True,
     ) -> PrivateModel:
         """Train once with formal noise; the spend is committed to the ledger before any noise is drawn.
 
         See `sacro_deltab.privacy.training.train_private` for the arguments. Bounds default to the rule set's public
-        age range and clip, or to the basis's own where a basis is given.
+        age range and clip, or to the basis's own where a basis is given. Then the weights are attacked with shadow
+        models and the report is attached, as `sacro-deltab run` does; `membership_test=False` leaves that to
+        `attach_attack_report` (without a report the weights go to a person).
 
         Raises
         ------
         BudgetError, PrivacyError
             Nothing was spent, or the spend was refused.
         """
+        from .session.attacking import attack_trained
         from .session.training import train
 
         self._open()
@@ -195,6 +201,8 @@ class DeltabSession:
             n_components=n_components,
             method=method,
         )
+        if membership_test:
+            attack_trained(self, model, X, age, confounds, feature_names, basis=basis, bounds=bounds)
         return model
 
     # -- releases -------------------------------------------------------------------------------------------------

@@ -86,6 +86,13 @@ class Budget:
         """Compare the people with those of earlier cohorts by keyed fingerprints."""
         self.check = self.ledger.register_cohort(self.partition, person_ids, who=self.who)
 
+    def n_is_secret(self) -> bool:
+        """Whether a release under `add_remove`, which protects N itself, was ever paid for on these data."""
+        import json
+
+        spends = (entry for entry in self.ledger.history(self.partition) if entry.kind == "spend")
+        return any(json.loads(entry.body).get("adjacency") == "add_remove" for entry in spends)
+
     def facts(self, receipt: Receipt | None = None) -> dict[str, Fact]:
         """Ledger facts for one output: after `receipt` where it was noised, else as the ledger stands."""
         totals = receipt.after if receipt is not None else self.ledger.totals(self.partition, unit=self.unit)

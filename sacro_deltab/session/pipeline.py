@@ -192,7 +192,10 @@ def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -
         deltas = session.deltas(model, cohort.features_frame(), cohort.age, confounds, kind=plan.model)
     else:
         say("fitting the model (it stays inside)")
-        session.release_n()
+        if session.budget.n_is_secret():
+            yield "no N: an earlier release on these people was paid for under add_remove, which protects it"
+        else:
+            session.release_n()
         choice = {"n_components": plan.n_components, **plan.components}
         fill: Fill = "drop" if plan.feature_nans == "remove" else "median"
         deltas, repairs = fitted_deltas(cohort, choice, plan.model, fill)
@@ -265,6 +268,7 @@ def _train(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -> Gene
         adjacency=plan.adjacency,
         n_components=plan.n_components,
         method=plan.method,
+        membership_test=False,  # made below, with its progress told
     )
     public = basis if basis is not None else bounds
     _note(session, public_constants(model.statement.bounds, public, frame.to_numpy(dtype=np.float64), cohort.age))

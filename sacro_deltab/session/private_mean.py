@@ -43,7 +43,7 @@ def private_mean_candidate(
     from ..privacy.statistics import COUNT_SHARE, release_mean
 
     people = session.state.roster(rows_of(values)).mean_by_person(values)
-    noisy = next((t.n_noisy for t in session.models.values() if t.n_noisy is not None), None)
+    noisy = next((t.n_noisy for t in session.models.values() if t.n_noisy is not None), session.n_noisy)
     n = int(people.size) if noisy is None else noisy
     own = float(session.ruleset.parameters["delta_bound_years"])
     try:

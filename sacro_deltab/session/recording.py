@@ -121,6 +121,7 @@ def _broken(candidate: Candidate, error: Exception) -> Judged:
 
 def _add(session: DeltabSession, candidate: Candidate, entry: Entry) -> Entry:
     staged: list[Any] = []
+    journalled = False
     try:
         for name, body in _bodies(entry, candidate):
             staged.append(session.journal.stage(name, body))
@@ -145,11 +146,14 @@ def _add(session: DeltabSession, candidate: Candidate, entry: Entry) -> Entry:
         _keep_values(session, candidate)
         trace = None if candidate.trace is None else candidate.trace.to_json()
         session.journal.write("output", {"entry": done.to_journal(), "cells": _cells_json(candidate), "trace": trace})
+        journalled = True
         added = add_record(session.acro, draft)
         done = replace(done, uid=added)
     except BaseException:
         for path in staged:
             path.unlink(missing_ok=True)
+        if journalled:
+            session.journal.write("drop", {"name": entry.name})
         raise
     session.entries.append(done)
     if not done.kept_inside:
@@ -204,7 +208,8 @@ def sdc_of(document: OutputDocument | None) -> dict[str, Any]:
     if document is None:
         return {"summary": {"suppressed": False}, "cells": {}}
     cells = suppressed_cells(document)
-    return {"summary": {"suppressed": bool(cells)}, "cells": cells}
+    # The viewer paints cells of tables only; a picture leaves withheld cells empty by itself.
+    return {"summary": {"suppressed": bool(cells)}, "cells": {} if document.type == "plot" else cells}
 
 
 def _reasons(findings: Sequence[Finding]) -> list[str]:

@@ -29,9 +29,9 @@ def n_candidate(session: DeltabSession, title: str) -> Candidate:
     people = session.state.people
     if people is None:
         raise InputError("the session does not know its people yet", next_step="Pass people= or train a model first.")
-    if any(trained.n_noisy is not None for trained in session.models.values()):
+    if session.budget.n_is_secret():
         raise InputError(
-            "under add_remove N is not public: printing it beside this session's model would void its ε",
+            "under add_remove N is not public: printing it beside a release on these people would void its ε",
             next_step="Leave N out, or train with adjacency='zero_out_N_public'.",
         )
     n = people.n_people

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from ..privacy import PublicBounds
 
 
+GONE = "the session was taken up again, and the private models it had before are gone with the process"
+GONE_STEP = "What was recorded of them stands; for anything more train again, which is paid again."
+
+
 @dataclass(frozen=True)
 class TrainedHere:
     """A private model of this session with the receipt that paid for it and the facts measured on its people."""
@@ -176,6 +180,7 @@ def train(
     )
     if receipt is not None:
         session.journal.write("spend", {"entry": receipt.entry, "epsilon": float(epsilon)})
+    session.journal.write("trained", {"n_noisy": model.n_noisy})
     return model
 
 
@@ -205,6 +210,8 @@ def deltas(session: DeltabSession, model: Any, X: Any, age: Any, confounds: Any 
     """
     ages = numbers(age)
     trained = trained_here(session, model)
+    if trained is None and session.resumed and getattr(model, "statement", None) is not None:
+        raise InputError(GONE, next_step=GONE_STEP)
     weights: Any = getattr(model, "weights", None) or getattr(model, "weights_", None)
     if not hasattr(weights, "feature_names"):
         raise InputError("this is no fitted model", next_step="Fit it first, or train with session.train_private.")

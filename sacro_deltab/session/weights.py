@@ -53,7 +53,7 @@ def weight_candidates(session: DeltabSession, model: Any, title: str, only: Sequ
     source = _source(session, model)
     documents = [d for d in _documents(session, source, title) if d.type in wanted]
     out = [_candidate(session, source, document) for document in documents]
-    if "n_subjects" in wanted and _n_is_secret(source):
+    if "n_subjects" in wanted and (_n_is_secret(source) or session.budget.n_is_secret()):
         if only is not None:
             raise InputError(
                 "under add_remove N is not public: printing it beside this model would void its ε",
@@ -102,9 +102,11 @@ def _source(session: DeltabSession, model: Any) -> _Source:
     n = people.n_people if people is not None else 0
     statement = getattr(model, "statement", None)
     if statement is not None or id(model) in session.models:
-        from .training import trained_here
+        from .training import GONE, GONE_STEP, trained_here
 
         record = trained_here(session, model)
+        if record is None and session.resumed:
+            raise InputError(GONE, next_step=GONE_STEP)
         if record is None:
             raise InputError(
                 "this private model was not trained in this session",
