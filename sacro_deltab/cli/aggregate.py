@@ -223,6 +223,9 @@ def simulate(
     public: Annotated[
         str | None, typer.Option("--public", help="Value of that column set aside as public people.")
     ] = None,
+    age_range: Annotated[
+        str | None, typer.Option("--age-range", help="Age bounds LOW,HIGH for --data; default: the public people's.")
+    ] = None,
     epsilon: Annotated[
         list[float] | None, typer.Option("--epsilon", help="ε per node; repeat. Default 1 and 4.")
     ] = None,
@@ -244,8 +247,10 @@ def simulate(
         ]
     else:
         X, ages, names, labels = sim.read_table(data, by)
+        from .basis import _range
+
         worlds = [sim.table_world(X, ages, names, labels, public=public, nodes=nodes, n_components=n_components,
-                                  seed=seed + k) for k in range(repeats)]  # fmt: skip
+                                  age_range=_range(age_range), seed=seed + k) for k in range(repeats)]  # fmt: skip
     budgets: list[float | None] = [None, *(epsilon or [1.0, 4.0])]
     found = sim.simulate_federation(worlds, epsilons=budgets, say=_progress)
     if plot is not None:

@@ -4,13 +4,14 @@ A suppressed cell is missing: it enters neither the mean nor the people, and is 
 cell is sd²/n with the node's own SD of that group where it was released, else the node's SD of delta; rounding of the
 mean to one decimal adds 0.1²/12. Without any SD a node's cell is left out, and the table says so.
 
-A node's deltas come from its own noisy model. That noise shifts all groups of the node alike (and tilts its age bands);
-where the node sent moments its size is known and is added, else the report says that it is not in the intervals.
+A node's deltas come from its own noisy model. That noise shifts all groups of the node alike, and tilts and bends its
+age bands; where the node sent moments its size is known and is added, else the report says that it is not.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ from ..outputs.document import OutputDocument
 from .bundle import Node
 
 Z95 = 1.959963984540054
+_BAND = re.compile(r"(\d+(?:\.\d+)?) to under (\d+(?:\.\d+)?)")
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,26 @@ class Estimate:
 
 @dataclass(frozen=True)
 class ModelNoise:
-    """What privacy noise does to a node's deltas, SD in years: to all of them, and to those one SD of age away."""
+    """What privacy noise does to a node's deltas, as SDs in years.
+
+    shift: of all of them; tilt: per year of age from `middle`; bend: per year² of (age − middle)² less what its mean
+    and slope on age explain (`square`: both).
+    """
 
     shift: float
     tilt: float
+    bend: float
+    middle: float
+    square: tuple[float, float]
 
-    def variance(self, kind: str) -> float:
-        """Of a cell's mean delta in a table of this type."""
-        return self.shift**2 + (self.tilt**2 if kind == "delta_mean_by_age_band" else 0.0)
+    def variance(self, group: str | None) -> float:
+        """Of a mean delta; group: the label of an age band, None where the group is no band."""
+        found = None if group is None else _BAND.match(group)
+        if found is None:
+            return self.shift**2
+        away = (float(found[1]) + float(found[2])) / 2 - self.middle
+        mean, slope = self.square
+        return self.shift**2 + (self.tilt * away) ** 2 + (self.bend * (away * away - mean - slope * away)) ** 2
 
 
 @dataclass(frozen=True)
@@ -159,7 +173,8 @@ def _table(
     groups = list(dict.fromkeys(str(row[0]) for d in sent.values() for row in d.rows))
     cells = []
     for group in groups:
-        extra = {n.name: noise[n.name].variance(kind) if n.name in noise else 0.0 for n in nodes}
+        band = group if kind == "delta_mean_by_age_band" else None
+        extra = {n.name: noise[n.name].variance(band) if n.name in noise else 0.0 for n in nodes}
         estimates = [e for n in nodes if (e := _estimate(n, sent.get(n.name), group, extra[n.name])) is not None]
         here = {e.node for e in estimates}
         missing = tuple(n.name for n in nodes if n.name not in here)

@@ -12,7 +12,7 @@ from ..errors import SacroDeltabError
 from ..model.weights import Weights
 from ..outputs.document import OutputDocument
 from ..privacy.basis import Basis
-from ..privacy.fit import Axes
+from ..privacy.fit import Axes, age_moments
 from ..privacy.moments import NoisyMoments
 from . import pooling
 from .bundle import Node
@@ -127,12 +127,17 @@ def _summed(nodes: tuple[Node, ...], public: pooling.Public) -> PooledModel:
 
 
 def _model_noise(part: NoisyMoments, weights: Weights, axes: Axes, basis: Basis | None) -> ModelNoise:
-    """How far noise in a node's means of scores and ages, and in their covariance, moves its deltas."""
+    """How far noise in a node's means of scores and ages, and in their products, moves its deltas."""
     per_score = weights.b1 * axes.score_sd if basis is not None else weights.folded("simple").coef
     length, half, n = float(np.linalg.norm(per_score)), part.scaling.age_half, part.n
-    spread = max(float(weights.ysq_mean or 0.0) ** 0.5 / half, 0.1)  # SD of age in t
-    shift = float(np.hypot(length * part.sd["u"], half * part.sd["t"])) / n
-    return ModelNoise(shift, length * part.sd["ut"] / n / spread)
+    age = age_moments(n, *(float(part.values[name]) for name in ("t", "q", "tq", "qq")))
+    return ModelNoise(
+        shift=float(np.hypot(length * part.sd["u"], half * part.sd["t"])) / n,
+        tilt=length * part.sd["ut"] / n / age.var / half,
+        bend=length * part.sd["uq"] / (2 * n) / age.square_var / half**2,
+        middle=weights.y_mean,
+        square=(half**2 * age.var, half * age.slope),
+    )
 
 
 def _component_spread(

@@ -113,9 +113,10 @@ def table_world(
     public: str | None = None,
     nodes: int | None = None,
     n_components: int = 10,
+    age_range: tuple[float, float] | None = None,
     seed: int = 1,
 ) -> World:
-    """Nodes from one table of real people.
+    """Nodes from one table of real people. A feature that is constant in some place is left out.
 
     Parameters
     ----------
@@ -124,10 +125,12 @@ def table_world(
         largest first to the smallest node; without, each label is a node.
     public
         The label set aside as stand-in public people for basis and bounds; None: the largest.
+    age_range
+        Public age bounds, years; None: the ages of the public people, to which all others are clipped.
     """
     where = np.array([str(label) for label in labels])
-    names, counts = np.unique(where, return_counts=True)
-    order = [str(n) for n in names[np.argsort(-counts, kind="stable")]]
+    places, counts = np.unique(where, return_counts=True)
+    order = [str(n) for n in places[np.argsort(-counts, kind="stable")]]
     aside = order[0] if public is None else public
     if aside not in order:
         raise InputError(f"no row belongs to {aside!r}, which was to be set aside as public", place="--public")
@@ -142,30 +145,40 @@ def table_world(
         k = size.index(min(size))
         bins[k].append(name)
         size[k] += int((where == name).sum())
-    everybody = People(X, age)
     rng = np.random.default_rng(seed)
     inside, out = [], []
     for group in bins:
-        rows = np.flatnonzero(np.isin(where, group))
-        rows = rng.permutation(rows)
+        rows = rng.permutation(np.flatnonzero(np.isin(where, group)))
         cut = max(1, rows.size // 5)  # one person in five of each node is held out
         out.append(rows[:cut])
-        inside.append(_take(everybody, np.sort(rows[cut:])))
-    held_out = _take(everybody, np.sort(np.concatenate(out)))
-    return _world(inside, _take(everybody, np.flatnonzero(where == aside)), held_out, feature_names, n_components)
+        inside.append(np.sort(rows[cut:]))
+    apart = np.flatnonzero(where == aside)
+    varies = np.all([X[rows].std(axis=0) > 0 for rows in (apart, *inside)], axis=0)
+    people = People(X[:, varies], age)
+    names = [n for n, v in zip(feature_names, varies, strict=True) if v]
+    held_out = _take(people, np.sort(np.concatenate(out)))
+    nodes_of = [_take(people, rows) for rows in inside]
+    return _world(nodes_of, _take(people, apart), held_out, names, n_components, age_range)
 
 
 def _take(people: People, rows: Any) -> People:
     return People(people.X[rows], people.age[rows], None if people.true_delta is None else people.true_delta[rows])
 
 
-def _world(nodes: Sequence[People], public: People, held_out: People, names: Sequence[str], n_components: int) -> World:
+def _world(
+    nodes: Sequence[People],
+    public: People,
+    held_out: People,
+    names: Sequence[str],
+    n_components: int,
+    age_range: tuple[float, float] | None = None,
+) -> World:
     small = min(node.n for node in nodes)
     if small <= 2 * n_components or public.n <= 2 * n_components:
         raise InputError("a node or the public set has too few people for that many components",
                          next_step="use fewer nodes or fewer components.")  # fmt: skip
     features = tuple(str(n) for n in names)
-    low, high = float(np.floor(public.age.min())), float(np.ceil(public.age.max()))
+    low, high = age_range or (float(np.floor(public.age.min())), float(np.ceil(public.age.max())))
     basis = Basis.from_public(
         public.X, public.age, features, n_components=n_components, made_on="stand-in public people of a simulation",
         age_range=(low, high),
