@@ -181,8 +181,7 @@ class _Maker:
         import numpy as np
         from scipy import stats
 
-        from ..facts.measure import dof_check
-        from ..session.statistics import carriers
+        from ..facts.measure import carriers, dof_check
 
         rows: dict[str, tuple[float | None, ...]] = {}
         sizes, behind = [], []
@@ -211,8 +210,7 @@ class _Maker:
         import numpy as np
         from scipy import stats
 
-        from ..facts.measure import dof_check
-        from ..session.statistics import carriers
+        from ..facts.measure import carriers, dof_check
 
         names = list(dict.fromkeys(str(row[0]).rpartition(": ")[0] for row in self.raw.rows if ": " in str(row[0])))
         names = [name for name in names if name != "(intercept)"]
