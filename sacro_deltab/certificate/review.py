@@ -49,8 +49,14 @@ if TYPE_CHECKING:
     from .keys import SigningKey
 
 
-def load_record(folder: Path) -> Record:
+def load_record(folder: Path, *, changed: list[str] | None = None) -> Record:
     """The files of a folder and their questions, from the signed statement if there is one, else the session's own.
+
+    Parameters
+    ----------
+    changed
+        Where given, names of files that are not those of the statement are added to it, and nothing is raised for
+        them: their votes are void, which is what somebody who asks for the state wants to see.
 
     Raises
     ------
@@ -79,10 +85,13 @@ def load_record(folder: Path) -> Record:
         raise CertificateError(f"{why}.", path=folder, next_step="certify the folder again before it is reviewed.")
     subjects = {s["name"]: s["digest"].get("sha256") for s in statement["subject"]}
     questions = _questions(inventory, predicate, signed)
-    changed = [q.file for q in questions if subjects.get(q.file) != q.sha256]
-    if changed:
+    others = [q.file for q in questions if subjects.get(q.file) != q.sha256]
+    others += [f["file"] for f in predicate["files"] if not f["kept_inside"] and f["file"] not in inventory.root]
+    if changed is not None:
+        changed += others
+    elif others:
         raise CertificateError(
-            f"{shown(changed[0])} is not the file the certificate is about.",
+            f"{shown(others[0])} is not the file the certificate is about.",
             path=folder,
             next_step="certify the folder again; votes on unchanged files stay.",
         )

@@ -132,10 +132,12 @@ def _status(folder: Path, trust: Path | None, as_json: bool) -> None:
     beside = Path("trust.json")  # inside the TRE, where the folder has not travelled yet
     found = beside if trust is None and TRUST_VARIABLE not in os.environ and beside.is_file() else trust
     trusted = load_trust(find_trust(found, None, folder))
-    record = load_record(folder)
+    changed: list[str] = []
+    record = load_record(folder, changed=changed)
     submissions, problems = read_submissions(
         record.inventory, record.predicate["certificate_id"], trusted, datetime.now(UTC)
     )
+    problems += [f"{name} is not the file the certificate is about; certify the folder again" for name in changed]
     states = status(record, submissions)
     if as_json:
         typer.echo(json.dumps(_status_json(states, problems), indent=1))

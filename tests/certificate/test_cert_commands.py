@@ -237,6 +237,24 @@ def test_review_by_files_of_answers(run: Any, tmp_path: Path, monkeypatch: pytes
     assert "4 accepted" in run("verify", "o", "--trust", "trust.json").output
 
 
+def test_status_shows_a_changed_file_as_reset(run: Any, tmp_path: Path) -> None:
+    from test_cert_review import accept
+
+    folder = cs.certified(tmp_path / "o")
+    trust = str(cs.ring().trust_path)
+    for role in ("checker1", "checker2", "checker1"):
+        submit(folder, cs.ring().keys[role], cs.ring().trust, accept)
+    run("review", "status", str(folder), "--trust", trust)
+    (folder / "folded_weights.csv").write_text("feature,weight\n")
+    done = run("review", "status", str(folder), "--trust", trust, "--json", code=1)
+    state = json.loads(done.stdout)
+    assert "folded_weights.csv is not the file" in state["problems"][0]
+    files = {f["file"]: f for f in state["files"]}
+    assert files["folded_weights.csv"]["votes"] == {"checker1": "reset", "checker2": "reset"}
+    assert files["folded_weights.csv"]["awaited"] == ["checker1", "checker2"]
+    assert files["delta_by_diagnosis.csv"]["outcome"] == "accepted"
+
+
 def test_every_command_shows_an_example(run: Any) -> None:
     for name in ("keygen", "certify", "verify", "crate", "review"):
         assert "Example" in run(name, "--help").output
