@@ -73,20 +73,18 @@ class Rounds:
         rest = sorted(set(range(self.pool.k)) - chosen)
         if not rest:
             raise Impossible("withholding everything is still not enough")
-        asked = 0
-        size = (len(rest) + 1) // 2
-        while size and asked < e.limits.judge_calls:
-            for start in range(0, len(rest), size):
-                part = rest[start : start + size]
-                if len(part) == len(rest) or asked >= e.limits.judge_calls:
-                    break
+        everything = frozenset(range(self.pool.k))
+        size, asked = len(rest) // 2, 0
+        while size:
+            start = 0
+            while start < len(rest) and size < len(rest) and asked < e.limits.judge_calls:
+                kept = rest[:start] + rest[start + size :]
                 asked += 1
-                kept = [j for j in rest if j not in set(part)]
-                if not e.ok(audit_pattern(e.problem, e.pattern(frozenset(range(self.pool.k)) - set(kept)))):
+                if e.ok(audit_pattern(e.problem, e.pattern(everything - set(kept)))):
+                    start += size
+                else:
                     rest = kept
-                    break
-            else:
-                size //= 2
+            size //= 2
         self.pool.add(rest)
 
     def add(self, found: Sequence[Derivation]) -> bool:
@@ -137,12 +135,15 @@ class Rounds:
         return self.add(self._violated(share, e.separator.derivations(value, targets)))
 
     def heuristic(self, share: FloatArray, least: int) -> frozenset[int] | None:
-        """A feasible set: the best of several eliminations guided by `share`, until one costs no more than `least`."""
+        """A feasible set: the best of a greedy one and of several eliminations, guided by `share`, until one costs no
+        more than `least`."""
         e = self.e
         runs = max(1, min(e.limits.eliminations, e.limits.elimination_size // max(1, e.circuits.k * len(e.groups))))
         groups = e.small_groups()
         random = np.random.default_rng(7)
-        best: frozenset[int] | None = None
+        best = self._greedy(share)
+        if best is not None and self._key(best)[0] <= least:
+            return best
         near: frozenset[int] | None = None  # where the walk stands: equals are accepted
         for run in range(runs):
             order = e.order(share, near if run > 2 else None, random, run)
@@ -166,11 +167,20 @@ class Rounds:
     def _key(self, chosen: frozenset[int]) -> tuple[int, ...]:
         return tuple(self._value(stage, chosen) for stage in self.stages)
 
-    def repair(self, chosen: frozenset[int]) -> frozenset[int] | None:
+    def _greedy(self, share: FloatArray) -> frozenset[int] | None:
+        """A feasible set by greedy choice, cuts added on the way, if it comes to an end soon."""
+        for _ in range(self.e.limits.fresh_rounds):
+            self.count += 1
+            chosen = self.pool.greedy(share)
+            if not self.settle(chosen):
+                return chosen
+        return None
+
+    def repair(self, chosen: frozenset[int], share: FloatArray) -> frozenset[int] | None:
         """A feasible set around `chosen`, which misses something; cuts are added on the way."""
         for _ in range(self.e.limits.rounds):
             self.count += 1
-            chosen = self.pool.greedy(start=chosen)
+            chosen = self.pool.greedy(share, start=chosen)
             if not self.settle(chosen):
                 return chosen
         return None
@@ -194,11 +204,11 @@ class Rounds:
         if start is None:
             return None
         best = _Best(start, bound)
-        if self._value(self.stages[0], start) > best.bound:
-            best.chosen = self.improve(start, best.bound)
+        if self._value(self.stages[0], start) > bound:
+            best.chosen = self.improve(start, bound)
         fixed: list[tuple[FloatArray, float]] = []
         for stage, cost in enumerate(self.stages):
-            if not self._stage(cost, fixed, best, first=stage == 0):
+            if not self._stage(cost, fixed, best, share, first=stage == 0):
                 return best
             best.stages += 1
             fixed.append((cost, self._value(cost, best.chosen) + 0.25))
@@ -261,7 +271,11 @@ class Rounds:
         split = int(((linear.x > 0.01) & (linear.x < 0.99)).sum())
         value = self._value(cost, best.chosen)
         close = value - linear.value <= 1.3 * value / len(best.chosen)  # about one candidate too many
-        return close or (split <= limits.split_columns and (first or size <= limits.tie_program))
+        return close or (split <= limits.split_columns and (first or size <= limits.tie_program or self._tight(best)))
+
+    def _tight(self, best: _Best) -> bool:
+        """Whether the linear master alone proves the first objective: such systems stay easy for the ties."""
+        return self._value(self.stages[0], best.chosen) <= self.pool.relaxed_bound() + 1e-6
 
     @staticmethod
     def _value(cost: FloatArray, chosen: frozenset[int]) -> int:
@@ -272,21 +286,21 @@ class Rounds:
         cost: FloatArray,
         fixed: list[tuple[FloatArray, float]],
         best: _Best,
+        share: FloatArray,
         *,
         first: bool,
     ) -> bool:
         """Ask for something better than the best until there is nothing; whether that is proved."""
-        asked = False
-        for _ in range(self.e.limits.rounds if first else self.e.limits.tie_rounds):
+        more = first
+        for i in range(self.e.limits.rounds if first else self.e.limits.tie_rounds):
             value = self._value(cost, best.chosen)
             if first and value <= best.bound:
                 return True
             if not self._worth_it(cost, fixed, best, first):
-                if not first or asked:
+                if not more:
                     return False
-                asked = True
-                self.linear(self.e.limits.linear_rounds, value - 1)
-                best.bound = max(best.bound, self._linear_bound())
+                more = False
+                self._more_linear(best)
                 continue
             self.count += 1
             found = self.pool.master(cost, [*fixed, (cost, value - 0.75)], self.e.limits.nodes)
@@ -305,12 +319,16 @@ class Rounds:
                 if first:
                     best.bound = self._value(cost, chosen)
                 return True
-            repaired = self.repair(chosen)
+            repaired = self.repair(chosen, share)
             if repaired is not None and self._better(repaired, cost, fixed, value):
                 best.chosen = repaired
-            elif first:
+            elif first and i % 4 == 3:
                 best.chosen = self.improve(best.chosen, best.bound)
         return False
+
+    def _more_linear(self, best: _Best) -> None:
+        self.linear(self.e.limits.linear_rounds, self._value(self.stages[0], best.chosen) - 1)
+        best.bound = max(best.bound, self._linear_bound())
 
     def _better(
         self, chosen: frozenset[int], cost: FloatArray, fixed: list[tuple[FloatArray, float]], value: int
