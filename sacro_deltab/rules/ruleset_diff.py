@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,12 @@ from .engine import decide
 from .model import FactSpec, Rule, RuleSet
 from .stored import below
 from .strictness import Change, Direction, overall, restricts, rule_changes
+
+
+_FACT_FIELDS = (  # of which a change may change verdicts
+    *("by", "type", "unit", "values", "minimum", "maximum", "above", "below"),
+    *("raw", "after", "optional", "part_value"),
+)
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,14 @@ def _names(
             yield RuleDiff(what, name, "removed", "", removed)
         elif name not in old:
             yield RuleDiff(what, name, "added", "", added)
+        elif words := _reworded(old[name], new[name]):
+            yield RuleDiff(what, name, "editorial", "", Direction.EDITORIAL, words)
+
+
+def _reworded(old: Any, new: Any) -> tuple[Change, ...]:
+    """Fields of a decision, clause or output type that differ. What follows for verdicts is shown with the rules."""
+    names = [f.name for f in fields(old) if f.name != "place" and getattr(old, f.name) != getattr(new, f.name)]
+    return tuple(Change(f"{name} reworded", Direction.EDITORIAL) for name in names)
 
 
 def _facts(old: Mapping[str, FactSpec], new: Mapping[str, FactSpec]) -> Iterator[RuleDiff]:
@@ -116,11 +130,16 @@ def _facts(old: Mapping[str, FactSpec], new: Mapping[str, FactSpec]) -> Iterator
                 direction = Direction.STRICTER
             words = [", ".join(sorted(p.value for p in s.accept)) for s in (a, b)]
             changes.append(Change(f"may be said by {words[0]} → {words[1]}", direction))
-        for field in ("type", "values", "minimum", "maximum", "above", "below", "raw", "after", "optional"):
+        for field in _FACT_FIELDS:
             if getattr(a, field) != getattr(b, field):
                 changes.append(Change(f"{field} {getattr(a, field)} → {getattr(b, field)}", Direction.CHANGED))
+        for field in ("means", "reads"):
+            if getattr(a, field) != getattr(b, field):
+                changes.append(Change(f"{field} reworded", Direction.EDITORIAL))
         if changes:
-            yield RuleDiff("fact", name, "changed", b.means, overall(changes), tuple(changes))
+            direction = overall(changes)
+            kind = "editorial" if direction is Direction.EDITORIAL else "changed"
+            yield RuleDiff("fact", name, kind, b.means, direction, tuple(changes))
 
 
 def replay(old: RuleSet, new: RuleSet, folders: list[Path]) -> list[Replayed]:

@@ -10,6 +10,7 @@ from sacro_deltab.errors import RuleSetError
 from sacro_deltab.facts import Fact, Provider
 from sacro_deltab.rules import decide, load_ruleset, load_waivers
 from sacro_deltab.rules.loader import RuleSetProblems
+from sacro_deltab.rules.ruleset_diff import diff
 from sacro_deltab.rules.strictness import Direction, overall, rule_changes
 from sacro_deltab.rules.types import Effect
 from sacro_deltab.rules.waivers import states
@@ -321,3 +322,22 @@ def test_a_removed_rule_is_looser_and_an_equal_set_is_equal(tmp_path):
     change(copy, "30-model-parameters.yaml", "  - id: MP-09\n", "  - id: MP-09\n    status: deprecated\n")
     (one,) = diff(BASE, load_ruleset(copy))
     assert one.direction is Direction.LOOSER
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "says"),
+    [
+        ("decisions.yaml", "block; scrutiny enters", "block; a look enters", ("decision", "D-02", "EDITORIAL")),
+        ("sources.yaml", "Mean delta: one decimal place.", "Mean delta: one place.", ("clause", "DT-R1", "EDITORIAL")),
+        ("ruleset.yaml", "reads: the privacy unit", "reads: the unit", ("fact", "cohort.unit", "EDITORIAL")),
+        ("ruleset.yaml", "ledger.entry: {type: boolean, by: ledger", "ledger.entry: {type: boolean, by: declared",
+         ("fact", "ledger.entry", "CHANGED")),
+        ("ruleset.yaml", "class: projection, label: PCA components", "class: projection, label: Components",
+         ("output", "pca_components", "EDITORIAL")),
+    ],
+)  # fmt: skip
+def test_no_change_of_a_file_goes_unseen(tmp_path, file, old, new, says):
+    copy = copy_rules(tmp_path)
+    change(copy, file, old, new)
+    found = diff(load_ruleset(), load_ruleset(copy))
+    assert [(d.what, d.id, d.direction.value) for d in found] == [says]
