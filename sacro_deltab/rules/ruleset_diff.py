@@ -12,7 +12,6 @@ from .model import FactSpec, Rule, RuleSet
 from .stored import below
 from .strictness import Change, Direction, overall, restricts, rule_changes
 
-
 _FACT_FIELDS = (  # of which a change may change verdicts
     *("by", "type", "unit", "values", "minimum", "maximum", "above", "below"),
     *("raw", "after", "optional", "part_value"),
