@@ -101,6 +101,9 @@ class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Fit on N people: X (N x F, raw units), y ages in years, confounds (N x K) or None."""
         self._check_choice()
         x, ages = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        names = list(getattr(self, "feature_names_in_", ()))
+        if len(set(names)) < len(names):
+            raise ModelInputError("Two features have the same name.", next_step="Rename or drop one of them.")
         ages = np.asarray(ages, dtype=np.float64)
         conf = _confounds(confounds, x.shape[0])
         columns = getattr(confounds, "columns", ())

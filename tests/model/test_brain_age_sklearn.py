@@ -48,3 +48,9 @@ def test_feature_names_and_order_are_kept_and_enforced() -> None:
 def test_clone_keeps_parameters() -> None:
     model = clone(BrainAgeDelta(feature_variance=0.9, svd_solver="eigh"))
     assert (model.feature_variance, model.svd_solver) == (0.9, "eigh")
+
+
+def test_two_features_of_one_name_are_refused() -> None:
+    people = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), columns=["a", "b", "a"])
+    with pytest.raises(ValueError, match="same name"):
+        BrainAgeDelta().fit(people, np.arange(20.0))
