@@ -151,7 +151,7 @@ class _Elimination:
         self.mixer: IntArray | None = None
         if self.n_large > max(MANY, n + 8):  # of these only what cancels matters: a few random mixtures say it
             self.mixer = np.random.default_rng(19).integers(0, PRIME, size=(self.n_large, n + 8), dtype=np.int64)
-            m = np.hstack([_product(m[:, : self.n_large], self.mixer), m[:, self.n_large :]])
+            m = np.hstack([product(m[:, : self.n_large], self.mixer), m[:, self.n_large :]])
             large = [-1] * (n + 8)
         self.n_front = len(large)
         self.order = [*large, *small]
@@ -245,7 +245,7 @@ class _Elimination:
         return Derivation(classes, sum(self.c.weight[c] for c in classes), frozenset(rows))
 
 
-def _product(m: IntArray, mixer: IntArray) -> IntArray:
+def product(m: IntArray, mixer: IntArray) -> IntArray:
     """0/1 matrix times the mixer modulo the prime; halves of 16 bits keep the floating products exact."""
     a = m.astype(np.float64)
     high = (a @ (mixer >> 16).astype(np.float64)).astype(np.int64) % PRIME

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .circuits import PRIME
+from .circuits import PRIME, product
 
 IntArray = NDArray[np.int64]
 
@@ -33,8 +33,7 @@ def withheld(
     groups
         Groups of classes, not empty, that must not be derivable.
     """
-    m = _matrix(k, [rows[i] for i in order])
-    t = _matrix(k, groups)
+    m, t = _mixed(_matrix(k, [rows[i] for i in order]), _matrix(k, groups))
     out = []
     for position, i in enumerate(order):
         row = m[position]
@@ -55,6 +54,15 @@ def withheld(
             block = np.ix_(later, columns)
             m[block] = (m[block] - m[later, pivot][:, None] * row[columns]) % PRIME
     return out
+
+
+def _mixed(m: IntArray, t: IntArray) -> tuple[IntArray, IntArray]:
+    """Many more classes than rows: random mixtures of them (fixed seed) hang together as the classes do."""
+    width = len(m) + 8
+    if m.shape[1] <= 2 * width:
+        return m, t
+    mixer = np.random.default_rng(23).integers(0, PRIME, size=(m.shape[1], width), dtype=np.int64)
+    return product(m, mixer), product(t, mixer)
 
 
 def _matrix(k: int, groups: Sequence[tuple[int, ...]]) -> IntArray:

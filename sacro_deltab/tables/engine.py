@@ -174,7 +174,7 @@ class Engine:
             if inside:
                 spared = random.choice(inside, size=min(len(inside), int(random.integers(1, 5))), replace=False)
                 key[spared] = -1.0
-        return sorted(range(len(self.groups)), key=lambda g: (key[g], tie[g], g))
+        return sorted(range(len(self.groups)), key=lambda g: (key[g], -len(self.groups[g].cells), tie[g], g))
 
     def eliminate(self, order: Sequence[int], groups: Sequence[tuple[int, ...]]) -> frozenset[int]:
         """Candidates withheld when cells are published in this order as long as none of `groups` is given away."""

@@ -231,14 +231,18 @@ class Rounds:
         return int(np.ceil(self.pool.relaxed_bound() - 1e-6))
 
     def build_up(self) -> _Best | None:
-        """Large systems: what hits the derivations found so far stays withheld, so that few rounds are enough."""
+        """Large systems: eliminations that keep the small groups found so far apart, until no other is derivable."""
         chosen: frozenset[int] = frozenset()
+        order = self.e.order(np.zeros(self.pool.k), None, np.random.default_rng(7), 2)
         for _ in range(self.e.limits.large_rounds):
             self.count += 1
-            if not self.settle(chosen):
+            missed = self.settle(chosen)
+            if not missed:
                 bound = self._linear_bound() if self.pool.cuts else 0
                 return _Best(chosen, bound, 0 if chosen else self.e.n_stages)
-            chosen = self.pool.greedy(start=chosen) if chosen else self.pool.greedy()
+            chosen = self.e.eliminate(order, self.e.small_groups())
+            if not all(chosen & set(cut) for cut in self.pool.cuts):  # cuts of the judge, which names no group
+                chosen = self.pool.greedy(start=chosen)
         return None
 
     def small(self, never: set[int] | None = None) -> frozenset[int] | None:
