@@ -3,16 +3,8 @@
 `Moments.update / merge / save / load` is the whole interface; what is here is the few lines around it. Nothing keeps
 more than one block of rows, so memory is that of a block and of one (F+3) × (F+3) matrix. Exact moments stay inside.
 
-Spark needs no code of ours beyond `of_batches`, because moments pickle and add up::
-
-    blank = Moments(feature_names, x_centre=centre, x_scale=scale)
-
-    def partition(batches):                       # pyspark.sql.DataFrame.mapInArrow gives Arrow record batches
-        total = of_batches(batches, blank, age="age")
-        yield pa.RecordBatch.from_pydict({"moments": [pickle.dumps(total)]})
-
-    parts = frame.mapInArrow(partition, "moments binary").toLocalIterator()
-    total = tree_merge([pickle.loads(row.moments) for row in parts])   # from your own cluster only
+Spark needs no code of ours beyond `of_batches` (in `mapInArrow`) and `tree_merge`, because moments pickle and add up;
+docs/federation.md has the lines.
 """
 
 from __future__ import annotations
