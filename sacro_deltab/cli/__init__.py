@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from types import FrameType
+from typing import Annotated
 
 import typer
 
+from .. import __version__
 from ..errors import SacroDeltabError
 
 app = typer.Typer(
@@ -25,6 +27,22 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Judge, produce and certify brain-age outputs that are asked to leave a Trusted Research Environment.",
 )
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sacro-deltab {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_say_version)
+    ] = False,
+) -> None:
+    """Options before any command."""
+
 
 # Each module has `register(app)`, which adds its commands; none imports numpy, pandas or acro at the top.
 _GROUPS = (

@@ -20,10 +20,12 @@ input (then no folder is left).
 
 Examples:
 
+\b
     sacro-deltab run --ages ages.csv --features idps.csv --out outputs
 
-    sacro-deltab run --ages cohort.csv --features cohort.csv --id-column participant_id --by diagnosis --by site*sex
-    --age-bands 10 --basis basis.json --epsilon 1 --cohort dpuk-site-a --out outputs
+\b
+    sacro-deltab run --ages cohort.csv --features cohort.csv --id-column participant_id --out outputs \\
+        --by diagnosis --by 'site*sex' --age-bands 10 --basis basis.json --epsilon 1 --cohort dpuk-site-a
 """
 _METHODS = ("auto", "moments", "gradient")
 _RELATIONS = ("zero_out_N_public", "add_remove", "replace_one")
