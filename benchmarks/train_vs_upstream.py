@@ -107,6 +107,7 @@ def _steps(marks: dict[str, float]) -> dict[str, float]:
 def measure(arguments: list[str]) -> tuple[float, float, float, dict[str, float]]:
     """Wall seconds, CPU seconds and peak MB of a process of this file."""
     environment = {**os.environ, **dict.fromkeys(PINNED, "1")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode, on both sides
     started = time.perf_counter()
     child = subprocess.Popen(
         [sys.executable, __file__, *arguments],

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ..acro_session import DeltabSession
     from ..privacy import PublicBounds
 
+_ROWS = 256  # rows digested at once
+
 
 GONE = "the session was taken up again, and the private models it had before are gone with the process"
 GONE_STEP = "What was recorded of them stands; for anything more train again, which is paid again."
@@ -89,8 +91,23 @@ def _people_digest(matrix: Any, ages: Any, confounds: Any | None) -> bytes:
     from hashlib import sha256
 
     extra = [] if confounds is None else [np.column_stack([numbers(column) for column in columns_of(confounds)])]
-    whole = np.ascontiguousarray(np.column_stack([matrix, ages, *extra]), dtype=np.float64)
-    return sha256(whole.tobytes()).digest()
+    blocks = (matrix, ages, *extra)
+    if any(len(block) != len(ages) for block in blocks):
+        return b""  # of no training
+    digest = sha256()
+    for start in range(0, len(ages), _ROWS):  # no second copy of the whole
+        some = np.column_stack([block[start : start + _ROWS] for block in blocks])
+        digest.update(np.ascontiguousarray(some, dtype=np.float64).tobytes())
+    return digest.digest()
+
+
+def _matrix(X: Any) -> Any:
+    """The columns of a table as one float64 matrix; an array of floats in one step, as `numbers` would."""
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
+        matrix = X.astype(np.float64)
+        matrix[~np.isfinite(matrix)] = np.nan
+        return matrix
+    return np.column_stack([numbers(column) for column in columns_of(X)])
 
 
 def ruleset_bounds(session: DeltabSession) -> PublicBounds:
@@ -135,7 +152,7 @@ def train(
             next_step="Keep one row a person before training.",
         )
     session.state.set_ages(ages)
-    matrix = np.column_stack([numbers(column) for column in columns_of(X)])
+    matrix = _matrix(X)
     public = ruleset_bounds(session)
     if bounds is None and basis is None:
         bounds = public
@@ -215,8 +232,7 @@ def deltas(session: DeltabSession, model: Any, X: Any, age: Any, confounds: Any 
     weights: Any = getattr(model, "weights", None) or getattr(model, "weights_", None)
     if not hasattr(weights, "feature_names"):
         raise InputError("this is no fitted model", next_step="Fit it first, or train with session.train_private.")
-    columns = [numbers(column) for column in columns_of(_in_order(X, weights.feature_names))]
-    matrix = np.column_stack(columns)
+    matrix = _matrix(_in_order(X, weights.feature_names))
     same = trained is not None and _people_digest(matrix, ages, confounds) == trained.people
     if matrix.shape[0] != ages.size:
         raise InputError("features and ages have different numbers of rows", next_step="Give one row a person in both.")
