@@ -331,7 +331,8 @@ def _one_row_per_person(reading: _Reading, cohort: Cohort, base: Table, most: in
     keep = cap_rows(cohort.person_ids, most, base)
     if keep.all():
         return cohort
-    text = f"Rows beyond the first {most} of a person were left out."
+    first = "first" if most == 1 else f"first {most}"
+    text = f"Rows beyond the {first} of a person were left out."
     reading.repairs.append(Repair("repeated_rows", text, int((~keep).sum())))
     return cohort.take(keep)
 
