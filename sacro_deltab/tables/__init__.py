@@ -26,6 +26,7 @@ _WHERE = {
     "audit": "judge",
     "audit_pattern": "judge",
     "dominance_share": "primary",
+    "exactly_disclosed": "judge",
     "find_links": "linked",
     "holding": "identities",
     "problem_from_membership": "linked",

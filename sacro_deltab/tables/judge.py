@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from .identities import Identity
@@ -19,7 +18,7 @@ from .released import Released, breaks_rule, release
 from .shares import Withhold, withhold
 from .span import Span, Union
 from .table import Problem
-from .witness import Witness
+from .witness import Widths
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,8 @@ def audit_pattern(
     small = union is not None and is_primary_n(union.n, problem.policy.min_n, False)
     primary = set(problem.primary)
     expert = _expert(problem, seen, n_intervals, mean, outer) if means else None
-    widths = _Widths(problem, seen, n_intervals, relaxed, mean, outer, expert)
+    known = (mean, outer) if expert is None else (expert.mean_interval, expert.outer)
+    widths = Widths(problem, seen, n_intervals, relaxed, *known)
     hidden = sorted(primary & suppressed)
     unproved = tuple(c for c in hidden if c in relaxed and c not in disclosed and widths.people(c) < 1)
     safe_exact = not primary & {*disclosed, *unproved}
@@ -167,44 +167,6 @@ def audit_pattern(
         outer,
         unproved,
     )
-
-
-@dataclass(frozen=True)
-class _Widths:
-    """How little a reader knows of a cell. A bound that may be too wide proves nothing: then a second table must."""
-
-    problem: Problem
-    seen: Released
-    n: Mapping[str, Interval]
-    relaxed: tuple[str, ...]
-    mean: Mapping[str, MeanInterval]
-    outer: tuple[str, ...]
-    expert: Expert | None
-
-    @cached_property
-    def witness(self) -> Witness:
-        return Witness(self.seen, self.problem.atoms, self.problem.identities)
-
-    def people(self, cell: str) -> float:
-        if cell in self.relaxed:
-            return self.witness.n_width(self.seen.targets[cell])
-        low, high = self.n[cell]
-        return math.inf if high is None else high - low
-
-    def years(self, cell: str) -> float:
-        known, outer = (
-            (self.mean, self.outer) if self.expert is None else (self.expert.mean_interval, self.expert.outer)
-        )
-        if cell not in known:
-            return math.inf
-        if cell in outer:
-            return self.witness.mean_width(self.seen.targets[cell])
-        low, high = known[cell]
-        return math.inf if low is None or high is None else high - low
-
-    def enough(self, cell: str) -> bool:
-        policy = self.problem.policy
-        return self.people(cell) >= policy.interval_n and self.years(cell) >= policy.interval_years - 1e-9
 
 
 def _read(problem: Problem, suppressed: frozenset[str]) -> tuple[Released, dict[str, Interval], tuple[str, ...]]:
@@ -277,6 +239,25 @@ def count_intervals(seen: Released) -> tuple[dict[str, Interval], tuple[str, ...
             known[atoms] = system.interval(atoms)
         out[name] = known[atoms]
     return out, tuple(name for name, atoms in seen.targets.items() if system.relaxed and system.is_relaxed(atoms))
+
+
+def exactly_disclosed(problem: Problem, suppressed: frozenset[str]) -> tuple[str, ...]:
+    """Withheld cells whose N is exactly known, without the intervals: in two-way tables bridges, no program at all.
+
+    Cells of systems too large to be exact (`n_interval_outer` of an audit) are named only where algebra gives them.
+    """
+
+    def flags(believes: bool) -> tuple[str, ...]:
+        seen = release(problem, problem.pattern(suppressed), believes)
+        system = CountSystem(seen.n_atoms, seen.counts, list(seen.targets.values()), seen.integer)
+        return tuple(sorted(name for name, atoms in seen.targets.items() if system.fixed(atoms)))
+
+    try:
+        return flags(True)
+    except Contradiction:
+        if not breaks_rule(problem, suppressed):
+            raise
+    return flags(False)
 
 
 def mean_intervals(

@@ -56,6 +56,8 @@ def published_interval(problem: Problem, cell: Cell, believes: bool = True) -> t
 
     `believes` False: the rule is not held against a cell that plainly breaks it.
     """
+    if cell.id in problem.structural_zero:
+        return 0, 0  # whatever the rule says of small groups
     policy = problem.policy
     knows_rule = problem.attacker.knows_rule and (believes or cell.n >= policy.min_n or cell.n == 0)
     if cell.n_rounding == "hidden":
@@ -114,6 +116,8 @@ def release(problem: Problem, suppressed: frozenset[str], believes: bool = True)
         for name, atoms in targets.items():
             if name in primary:
                 counts.append(Count(atoms, 0, policy.min_n - 1, f"mark of {name}"))
+            elif name in problem.structural_zero:
+                continue
             elif attacker.knows_rule and (believes or problem.cells[name].n >= policy.min_n):
                 counts.append(Count(atoms, policy.min_n, None, f"mark of {name}"))
     for name in sorted(problem.structural_zero):

@@ -8,7 +8,9 @@ people vary in the rationals; with the hundreds of classes of such systems whole
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from .identities import Identity
 from .intervals import merge_atoms
 from .released import Mean, Released
 from .solver import INF, FloatArray, Model
-from .table import Atom
+from .table import Atom, Problem
 
 INSIDE, OUTSIDE = 200, 700  # classes that may change, of the group and of everybody else
 LpRow = tuple[list[int], list[float], float, float]
@@ -142,3 +144,40 @@ class Witness:
 
 def _some(rng: np.random.Generator, items: list[int], most: int) -> list[int]:
     return items if len(items) <= most else [items[i] for i in rng.choice(len(items), most, replace=False)]
+
+
+@dataclass(frozen=True)
+class Widths:
+    """How little a reader knows of a withheld cell. A bound too wide proves nothing, a second table does."""
+
+    problem: Problem
+    seen: Released
+    n: Mapping[str, tuple[int, int | None]]
+    relaxed: tuple[str, ...]  # cells whose interval of N is only a bound
+    mean: Mapping[str, tuple[float | None, float | None]]
+    outer: tuple[str, ...]  # the same of the mean
+
+    @cached_property
+    def _witness(self) -> Witness:
+        return Witness(self.seen, self.problem.atoms, self.problem.identities)
+
+    def people(self, cell: str) -> float:
+        """Width of the interval of N, at least."""
+        if cell in self.relaxed:
+            return self._witness.n_width(self.seen.targets[cell])
+        low, high = self.n[cell]
+        return INF if high is None else high - low
+
+    def years(self, cell: str) -> float:
+        """Width of the interval of the mean, at least; unbounded where no mean is to be known."""
+        if cell not in self.mean:
+            return INF
+        if cell in self.outer:
+            return self._witness.mean_width(self.seen.targets[cell])
+        low, high = self.mean[cell]
+        return INF if low is None or high is None else high - low
+
+    def enough(self, cell: str) -> bool:
+        """Whether both are as wide as the protection interval."""
+        policy = self.problem.policy
+        return self.people(cell) >= policy.interval_n and self.years(cell) >= policy.interval_years - 1e-9

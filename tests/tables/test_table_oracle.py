@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import tables_oracle as oracle
 
-from sacro_deltab.tables import Problem, protect
+from sacro_deltab.tables import Problem, exactly_disclosed, protect
 from sacro_deltab.tables.answers import audit_answer, protect_answer
 from sacro_deltab.tables.minimum import minimum_sets
 
@@ -25,6 +25,7 @@ def compare(seed: int, *, means: bool) -> int:
         return 0
     answer, safe = audit_answer(copy.deepcopy(data))
     assert answer["primary"] == slow.primary, seed
+    problem = Problem.from_json(data)
     compared = 0
     for want, got, asked in zip(wanted, answer["published_sets"], data["published_sets"], strict=True):
         assert got["name"] == asked["name"]
@@ -35,6 +36,7 @@ def compare(seed: int, *, means: bool) -> int:
             if shares["withhold_interior"] is None:
                 shares["withhold_interior"] = got["withhold"][table]["withhold_interior"]
         assert {field: got[field] for field in want} == want, (seed, asked)
+        assert list(exactly_disclosed(problem, frozenset(asked["suppressed"]))) == got["exactly_disclosed"], seed
         if means:
             _compare_means(slow, frozenset(asked["suppressed"]), want, got["mean_interval"], seed)
     assert safe == all(s["safe_policy"] for s in answer["published_sets"])
