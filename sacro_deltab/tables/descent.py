@@ -136,15 +136,21 @@ class Descent:
         return self.best
 
     def _swap(self, step: int) -> None:
-        """One candidate out, one of a missed cut in, and out again what is too much with it."""
+        """One candidate out; candidates of missed cuts in, the first whatever it costs, as long as the set is better
+        than the best."""
         self._take(self._cheapest_inside(), step)
-        missed = np.flatnonzero(self.cover == 0)
-        if not len(missed):
-            return
-        fresh = self._best_outside(int(self.random.choice(missed)))
-        while self.inside.any() and self._total() + self.cost[fresh] > self.best_cost - 0.5:
-            self._take(self._cheapest_inside(), step)
-        self._put(fresh, step)
+        first = True
+        while len(missed := np.flatnonzero(self.cover == 0)):
+            fresh = self._best_outside(int(self.random.choice(missed)))
+            while first and self.inside.any() and not self._affords(fresh):
+                self._take(self._cheapest_inside(), step)
+            if not first and not self._affords(fresh):
+                break
+            self._put(fresh, step)
+            first = False
         still = self.cover == 0
         self.weight[still] += 1.0
         self.gain += self.holds[still].sum(axis=0)
+
+    def _affords(self, more: int) -> bool:
+        return self._total() + float(self.cost[more]) <= self.best_cost - 0.5
