@@ -82,7 +82,8 @@ def _print(answer: Any, plot: Path | None) -> None:
     for p in answer.paths:
         mark = "  <- chosen" if p.path == answer.choice else ""
         typer.echo(
-            f"  {p.path}: correlation {p.correlation:.2f} ({p.share:.0%} of no noise), error {p.error_years:.1f} "
+            f"  {p.path}: correlation {p.correlation:.2f} ({p.share:.0%} of no noise; {max(p.own_share, 0.0):.0%} "
+            f"by the cohort's own data), error {p.error_years:.1f} "
             f"years, N for 50 %: {_number(p.n_50)}, for 90 %: {_number(p.n_90)}{mark}"
         )
         table = ", ".join(f"{name} {sd:.3g}" for name, sd in p.noise_sd.items())

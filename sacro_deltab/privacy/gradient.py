@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .job import Job
 
 _UNIT = 2.0**-GRID_BITS
+_OWN_ERROR = 4.0  # measured: total error of b1 over that of noise and sampling
 
 
 @dataclass
@@ -132,11 +133,13 @@ def descend(
     components: Array,
     score_sd: Array,
     start: Array | None = None,
+    *,
+    lean: bool = True,
 ) -> Weights:
     """Run the descent on white scores and derive all parameters; only products with residuals are clipped.
 
     purse: a full one, which every noisy sum is taken from; start: b1 to begin from, in t per white score (public);
-    None: zero.
+    None: zero; lean: whether b1 is drawn to the public people's.
     """
     t, c = job.ages(), job.conf()
     conf = np.zeros((t.size, 0)) if c is None else c
@@ -160,7 +163,9 @@ def descend(
         gap = target - row_sums(rows * b)
         b = b + step / n * purse.sum(f"step_{k}", gap[:, None] * rows, radius, share)
     width = scores.shape[1]
-    b1, intercept = _towards_public(job, purse, schedule, b[:width], n), float(b[-1])
+    b1, intercept = b[:width], float(b[-1])
+    if lean:
+        b1 = _towards_public(job, purse, schedule, b1, n)
     fitted = row_sums((scores - centre) * b1) + intercept
     by_conf, conf_mean = np.zeros(conf.shape[1]), np.zeros(conf.shape[1])
     if conf.shape[1]:
@@ -187,7 +192,8 @@ def _towards_public(job: Job, purse: Purse, schedule: Schedule, b1: Array, n: fl
     """b1 drawn to that of the public people as far as its own error explains the gap between the two.
 
     On white scores round k leaves 1 − step of an earlier error and adds step·noise/N; sampling adds the residual
-    variance over N. Where the public people's relation is another one the gap is large and little is drawn.
+    variance over N. Clipping and unfinished rounds add as much again (measured), so four times that is taken. Where the
+    public people's relation is another one the gap is large and little is drawn.
     """
     assert job.basis is not None
     half, width = job.bounds.age_half, b1.size
@@ -196,7 +202,7 @@ def _towards_public(job: Job, purse: Purse, schedule: Schedule, b1: Array, n: fl
         error = (1 - step) ** 2 * error + (step * purse.sd[f"step_{k}"] / n) ** 2
     error += (float(job.basis.residual_sd[width - 1]) / half) ** 2 / n
     public = job.basis.age_b1[:width] / half
-    return np.asarray(public + james_stein(b1 - public, error, spare=2))
+    return np.asarray(public + james_stein(b1 - public, _OWN_ERROR * error, spare=2))
 
 
 def _centre(purse: Purse, schedule: Schedule, job: Job, scores: Array, n: float, age: AgeMoments) -> Array:

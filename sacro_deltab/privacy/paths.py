@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ..errors import PrivacyError
 from ..model.weights import Weights
 from .blocks import Array, Layout
-from .fit import fit_moments
+from .fit import Axes, PublicFit, fit_moments
 from .moments import NoisyMoments, Scaling, noise_table, release
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ POOLABLE_FROM = 20_000
 OPTIONS = frozenset({"gram", "tau", "rounds", "clip", "decay", "first", "last", "start"})
 _REASON = {
     "gradient": "on a shared basis the descent needs the least noise at every J measured, below N = 20,000",
-    "moments": "at this N one release is as good as the descent, and it can be summed over nodes",
-    "node_moments": "there is no shared basis: the axes must come from the noisy moments",
+    "many": "at this N one release is as good as the descent, and it can be summed over nodes",
+    "node": "there is no shared basis: the axes must come from the noisy moments",
 }
 
 
@@ -70,8 +70,20 @@ def choose(job: Job, method: Method, n_public: int | None) -> Path:
     if unknown:
         raise PrivacyError(f"unknown option {unknown[0]!r}", next_step="use " + ", ".join(sorted(OPTIONS)))
     path = _choose(job, method, n_public)
-    why = "asked for" if method == path.public["method"] else _REASON[path.name]
+    if method == path.public["method"]:
+        why = "asked for"
+    elif job.basis is None:
+        why = _REASON["node"]
+    else:
+        why = preferred(n_public)[1]
     return replace(path, public={**path.public, "why": why}, warnings=(*clip_warnings(job), *path.warnings))
+
+
+def preferred(n_public: int | None) -> tuple[Literal["moments", "gradient"], str]:
+    """The path on a shared basis that is taken, and why: from N alone, where it is public."""
+    if n_public is not None and n_public >= POOLABLE_FROM:
+        return "moments", _REASON["many"]
+    return "gradient", _REASON["gradient"]
 
 
 def _choose(job: Job, method: Method, n_public: int | None) -> Path:
@@ -82,7 +94,7 @@ def _choose(job: Job, method: Method, n_public: int | None) -> Path:
             raise PrivacyError("the gradient path needs a shared basis", next_step='give one, or use method="moments"')
         return node_moments(job, n_public)
     if method == "auto":
-        method = "moments" if n_public is not None and n_public >= POOLABLE_FROM else "gradient"
+        method = preferred(n_public)[0]
     return shared_moments(job, n_public) if method == "moments" else shared_gradient(job)
 
 
@@ -201,8 +213,7 @@ def shared_moments(job: Job, n_public: int | None) -> Path:
         moments = release(
             layout, scaling, [scores], job.ages(), job.conf(), mu=job.mu, reach=job.reach, exact_n=job.exact_n
         )
-        axes = job.axes(job.basis.components[:size], job.basis.score_sd[:size])
-        return fit_moments(moments, axes), moments
+        return fit_moments(moments, public_axes(job, scaling, size)), moments
 
     public = {
         "method": "moments",
@@ -212,6 +223,13 @@ def shared_moments(job: Job, n_public: int | None) -> Path:
         "noise_sd": noise_table(layout, scaling, job.mu, job.reach),
     }
     return Path("moments", "gaussian", public, (), run)
+
+
+def public_axes(job: Job, scaling: Scaling, size: int) -> Axes:
+    """Where the scores live, with what is known of age and scores in the public people: the fit shrinks to them."""
+    assert job.basis is not None
+    axes = job.axes(job.basis.components[:size], job.basis.score_sd[:size])
+    return replace(axes, public=PublicFit.of_basis(job.basis, size, scaling))
 
 
 def moments_plan(job: Job, n_public: int | None) -> tuple[Layout, Scaling]:

@@ -39,7 +39,8 @@ class PathPlan:
     """One way to spend the budget.
 
     correlation, error_years: expected, with the true delta and of the predicted age; share: of the correlation without
-    noise; n_50, n_90: N at which that share is reached (None: beyond the largest N tried); noise_sd: σ per block.
+    noise; own_share: the same by the cohort's own data, without leaning on the public people; n_50, n_90: N at which
+    that share is reached (None: beyond the largest N tried); noise_sd: σ per block.
     """
 
     path: str
@@ -47,6 +48,7 @@ class PathPlan:
     standard_error: float
     error_years: float
     share: float
+    own_share: float
     n_50: int | None
     n_90: int | None
     noise_sd: Mapping[str, float]
@@ -54,8 +56,8 @@ class PathPlan:
 
     @property
     def word(self) -> str:
-        """useful | weak | noise."""
-        return "noise" if self.share < NOISE_BELOW else "weak" if self.share < WEAK_BELOW else "useful"
+        """useful | weak | noise, by what the cohort itself says."""
+        return "noise" if self.own_share < NOISE_BELOW else "weak" if self.own_share < WEAK_BELOW else "useful"
 
 
 @dataclass(frozen=True)
@@ -82,12 +84,12 @@ class Plan:
         limit = "more than the largest N tried" if best.n_90 is None else f"about N = {best.n_90:,}"
         if best.word == "noise":
             return (
-                f"Do not do this: at this N and ε the answer is mostly noise ({best.share:.0%} of the correlation "
-                f"without noise). 90 % needs {limit}."
+                "Do not do this: at this N and ε the answer is mostly noise "
+                f"({max(best.own_share, 0.0):.0%} of the correlation without noise). 90 % needs {limit}."
             )
         if best.word == "weak":
-            return f"Weak: {best.share:.0%} of the correlation without noise. 90 % needs {limit}."
-        return f"Useful: {best.share:.0%} of the correlation without noise."
+            return f"Weak: {max(best.own_share, 0.0):.0%} of the correlation without noise. 90 % needs {limit}."
+        return f"Useful: {max(best.own_share, 0.0):.0%} of the correlation without noise."
 
     def to_json(self) -> dict[str, Any]:
         """For `plan --json`."""
@@ -161,7 +163,7 @@ def plan_training(
         "adjacency": adjacency, "basis": None if basis is None else basis.digest,
         "shared_basis": shared_basis or basis is not None,
     }  # fmt: skip
-    key = hashlib.sha256(json.dumps([SCHEMA_ID, 2, request], sort_keys=True).encode()).hexdigest()[:32]
+    key = hashlib.sha256(json.dumps([SCHEMA_ID, 4, request], sort_keys=True).encode()).hexdigest()[:32]
     kept = _kept(key, request) if use_cache else None
     if kept is not None:
         return kept
@@ -185,16 +187,18 @@ def _simulate(request: Mapping[str, Any], basis: Basis | None) -> dict[str, Any]
         test = people.people(sim.TEST, np.random.default_rng(_SEED))
         methods = ("gradient", "moments") if request["shared_basis"] else ()
         at = _studies(people, n, _DRAWS, test, methods, request)
+        own = _studies(people, n, _DRAWS, test, methods, request, lean=False)
         plain = at["plain"]
         out: dict[str, Any] = {"people": people.words, "plain": asdict(plain), "paths": {}}
         curves: dict[str, list[tuple[int, float]]] = {method: [] for method in methods}
         for m in GRID if methods else ():
-            there = _studies(people, m, _SEARCH_DRAWS, test, methods, request)
+            there = _studies(people, m, _SEARCH_DRAWS, test, methods, request, lean=False)
             for method in methods:
                 curves[method].append((m, there[method].correlation / max(there["plain"].correlation, 1e-9)))
         for method in methods:
             out["paths"][method] = {
                 **asdict(at[method]),
+                "own": own[method].correlation,
                 "curve": curves[method],
                 **_public(people, n, method, request),
             }
@@ -204,7 +208,14 @@ def _simulate(request: Mapping[str, Any], basis: Basis | None) -> dict[str, Any]
 
 
 def _studies(
-    people: sim.Population, n: int, draws: int, test: Test, methods: Iterable[str], request: Mapping[str, Any]
+    people: sim.Population,
+    n: int,
+    draws: int,
+    test: Test,
+    methods: Iterable[str],
+    request: Mapping[str, Any],
+    *,
+    lean: bool = True,
 ) -> dict[str, sim.Figures]:
     """The model without noise and each path on the same simulated studies."""
     rows: dict[str, list[tuple[float, float]]] = {"plain": [], **{method: [] for method in methods}}
@@ -213,7 +224,7 @@ def _studies(
         rows["plain"].append(sim.without_noise(X, age, test))
         for method in methods:
             job = priced(X, age, people.basis.feature_names, people.basis, None, method, request)[0]
-            weights = trained(job, method, np.random.default_rng([_SEED, n, k, len(method)]))
+            weights = trained(job, method, np.random.default_rng([_SEED, n, k, len(method)]), lean=lean)
             rows[method].append(_scored(weights, test))
     return {name: sim.Figures.of(values) for name, values in rows.items()}
 
@@ -260,9 +271,9 @@ def _node(request: Mapping[str, Any], plain: float) -> dict[str, Any]:
         size = max(_SMALLEST, round(part * rule(n, shown)))
         if size <= _MOST_NODE:
             curve.append((max(_SMALLEST, round(part * limit)), figures(size, 2).correlation / max(plain, 1e-9)))
-    price = job_of(n, 0)[1]
+    price, at = job_of(n, 0)[1], figures(n, 8 if n <= 2_000 else 2)
     return {
-        **asdict(figures(n, 8 if n <= 2_000 else 2)), "curve": curve, "n_90": limit,
+        **asdict(at), "own": at.correlation, "curve": curve, "n_90": limit,
         "noise_sd": dict(price.public["noise_sd"]), "warnings": list(price.warnings),
     }  # fmt: skip
 
@@ -289,7 +300,7 @@ def _two_digits(n: float) -> int:
 
 
 def _build(request: Mapping[str, Any], stored: Mapping[str, Any]) -> Plan:
-    from .paths import _REASON, POOLABLE_FROM
+    from .paths import _REASON, preferred
 
     plain = stored["plain"]
     paths = []
@@ -298,11 +309,15 @@ def _build(request: Mapping[str, Any], stored: Mapping[str, Any]) -> Plan:
         share = round(data["correlation"] / max(plain["correlation"], 1e-9), 4)
         n_50, n_90 = n_for(curve, 0.5), data.get("n_90", n_for(curve, 0.9))
         paths.append(
-            PathPlan(name, data["correlation"], data["standard_error"], data["error_years"], share, n_50, n_90,
+            PathPlan(name, data["correlation"], data["standard_error"], data["error_years"], share,
+                     round(data["own"] / max(plain["correlation"], 1e-9), 4), n_50, n_90,
                      data["noise_sd"], tuple(data["warnings"]))
         )  # fmt: skip
-    poolable = request["adjacency"] != "add_remove" and request["n"] >= POOLABLE_FROM
-    choice = "node" if not request["shared_basis"] else "moments" if poolable else "gradient"
+    choice: str
+    if request["shared_basis"]:
+        choice, why = preferred(None if request["adjacency"] == "add_remove" else int(request["n"]))
+    else:
+        choice, why = "node", _REASON["node"]
     return Plan(
         request=request,
         without_noise={
@@ -311,7 +326,7 @@ def _build(request: Mapping[str, Any], stored: Mapping[str, Any]) -> Plan:
         },
         paths=tuple(paths),
         choice=choice,
-        why=_REASON["node_moments" if choice == "node" else choice],
+        why=why,
         people=stored["people"],
         curve={name: [(int(n), float(s)) for n, s in data["curve"]] for name, data in stored["paths"].items()},
     )  # fmt: skip

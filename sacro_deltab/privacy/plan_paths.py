@@ -22,7 +22,7 @@ from .fit import fit_moments
 from .gradient import Purse, descend
 from .job import Job
 from .moments import NoisyMoments, Scaling, exact_sums, natural
-from .paths import gradient_plan, moments_plan, scaling_of
+from .paths import gradient_plan, moments_plan, public_axes, scaling_of
 from .spend import Adjacency
 from .training import Price, prepare
 
@@ -52,8 +52,8 @@ def priced(
     )  # fmt: skip
 
 
-def trained(job: Job, method: str, rng: Rng) -> Weights:
-    """What the trainer would give with this noise."""
+def trained(job: Job, method: str, rng: Rng, *, lean: bool = True) -> Weights:
+    """What the trainer would give with this noise; without `lean`, what the cohort's own data give of it."""
     people = int(job.age.size) if job.exact_n else None
     if job.basis is None:
         layout, scaling = node.layout_of(job), scaling_of(job, node.radius_of(job))
@@ -63,11 +63,12 @@ def trained(job: Job, method: str, rng: Rng) -> Weights:
         size, schedule, start = gradient_plan(job)
         axes = job.basis.components[:size], job.basis.score_sd[:size]
         purse = _SimulatedPurse(job.mu, job.reach, rng=rng)
-        return descend(job, purse, schedule, job.scores(job.basis, size), *axes, start)
+        return descend(job, purse, schedule, job.scores(job.basis, size), *axes, start, lean=lean)
     layout, scaling = moments_plan(job, people)
     size = layout.width
     moments = _released(job, layout, scaling, [job.scores(job.basis, size)], rng)
-    return fit_moments(moments, job.axes(job.basis.components[:size], job.basis.score_sd[:size]))
+    own = job.axes(job.basis.components[:size], job.basis.score_sd[:size])
+    return fit_moments(moments, public_axes(job, scaling, size) if lean else own)
 
 
 @dataclass

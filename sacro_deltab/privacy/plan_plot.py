@@ -22,7 +22,7 @@ def draw(plan: Plan, path: Path) -> None:
         if points:
             n, share = zip(*points, strict=True)
             axes.plot(n, share, marker=marker, linestyle=line, color=colour, label=name)
-        axes.plot([plan.request["n"]], [own.share], marker=marker, color=colour, markersize=11, linestyle="none",
+        axes.plot([plan.request["n"]], [own.own_share], marker=marker, color=colour, markersize=11, linestyle="none",
                   label=None if points else f"{name} (at your N)")  # fmt: skip
     axes.axvline(plan.request["n"], color="0.4", linewidth=1)
     axes.annotate("your N", (plan.request["n"], 0.02), xytext=(4, 0), textcoords="offset points", fontsize=9)

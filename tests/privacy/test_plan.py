@@ -84,10 +84,11 @@ def test_the_choice_is_the_trainers(usual: Any) -> None:
         request = {**usual.request, "n": n, "adjacency": adjacency}
         stored = {
             "plain": {"correlation": 1.0, "error_years": 1.0}, "trivial": 1.0, "people": "",
-            "paths": {name: {"correlation": 1.0, "standard_error": 0.0, "error_years": 1.0, "curve": [],
+            "paths": {name: {"correlation": 1.0, "own": 1.0, "standard_error": 0.0, "error_years": 1.0, "curve": [],
                              "noise_sd": {}, "warnings": []} for name in ("gradient", "moments", "node")},
         }  # fmt: skip
-        assert planning._build(request, stored).choice == price.public["method"]
+        plan = planning._build(request, stored)
+        assert (plan.choice, plan.why) == (price.public["method"], price.public["why"])
 
 
 def test_asked_again_it_answers_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
