@@ -18,6 +18,7 @@ from .cohort_file import CohortFile
 NAMES = ("delta", "brain_age_delta", "delta_unbiased_quadratic", "delta_unbiased", "delta_simple")
 _KINDS = ("unbiased_quadratic", "unbiased", "simple")
 _CONFOUND = "confound "
+_MOST_NUMBERS = 100_000_000  # people × features that are fitted again; a minute's work
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class DeltaSources:
         from ..session.pipeline import fit_deltas
 
         names = self.features()
-        if self.cohort.ages is None or not names:
+        if self.cohort.ages is None or not names or self.cohort.n * len(names) > _MOST_NUMBERS:
             return
         keep = {*names, "age"}
         others = tuple(str(column.name) for key, column in self.cohort.raw.items() if key not in keep)

@@ -6,6 +6,7 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -71,19 +72,20 @@ class CohortFile:
     def grouped(self, keys: set[str], named: str | None) -> Iterator[list[str]]:
         """Columns whose groups have these names: the one that the table names first, then those that fit best."""
         first = (named or "").strip().lower()
-        shares: dict[str, float] = {}
-        for name, column in self.raw.items():
-            if name == first or column.nunique() <= _MOST_GROUPS:
-                shares[name] = len(keys & set(self.labels(name))) / len(keys)
-        best = max(shares.values(), default=0.0)
-        if shares.get(first, 0.0) > 0.5:
+        if first in self.raw and len(keys & set(self.labels(first))) > len(keys) / 2:
             yield self.labels(first)
+        shares = {name: len(keys & set(self.labels(name))) / len(keys) for name in self._grouping_columns}
+        best = max(shares.values(), default=0.0)
         if best > 0.5:
             yield from (self.labels(name) for name, share in shares.items() if share == best and name != first)
         else:
             bands = self._bands(keys)
             if bands is not None:
                 yield bands
+
+    @cached_property
+    def _grouping_columns(self) -> list[str]:
+        return [name for name, column in self.raw.items() if column.nunique() <= _MOST_GROUPS]
 
     def _bands(self, keys: set[str]) -> list[str] | None:
         import numpy as np

@@ -44,9 +44,11 @@ def groupings(cohort: CohortFile, raw: OutputDocument, facts: Facts | None) -> I
     said = str(raw.about.get("groups") or raw.columns[0].name).split(CROSS)
     width = len(crossed[0])
     names: list[str | None] = [*said] if len(said) == width else [None] * width
-    choices = [list(cohort.grouped({parts[i] for parts in crossed}, names[i])) for i in range(width)]
+    choices = [cohort.grouped({parts[i] for parts in crossed}, names[i]) for i in range(width)]
     index = {key: i for i, key in enumerate(keys)}
-    for labels in itertools.islice(itertools.product(*choices), _MOST_READINGS):
+    # one column is read at a time: the one that the table names is nearly always right
+    every = ((labels,) for labels in choices[0]) if width == 1 else itertools.product(*choices)
+    for labels in itertools.islice(every, _MOST_READINGS):
         each = [_missing_words(column, {parts[i] for parts in crossed}) for i, column in enumerate(labels)]
         codes = np.array([index.get(CROSS.join(parts), -1) for parts in zip(*each, strict=True)], dtype=np.int64)
         empty = {p.key for p in (facts.parts if facts else ()) if _structural(p)}

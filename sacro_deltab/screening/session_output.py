@@ -175,7 +175,10 @@ def _judge_document(
     shared.add(*_attested_by_folder(session, facts))
     if session.context.cohort is not None:
         attacked = session.tables is not None and session.tables.complete
-        shared.add(*session.context.cohort.compare(str(entry["name"]), facts, raw, attacked=attacked))
+        cohort = session.context.cohort
+        shared.add(*cohort.compare(str(entry["name"]), facts, raw, attacked=attacked))
+        again = set(cohort.measured[str(entry["name"])])  # recorded before, now measured from the people
+        shared.facts = [(name, "computed" if by == "recorded" and name in again else by) for name, by in shared.facts]
 
 
 def _raw(entry: Mapping[str, Any], shared: FileReport) -> OutputDocument | None:
