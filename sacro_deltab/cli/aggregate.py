@@ -10,6 +10,7 @@ import typer
 
 from ..errors import InputError
 
+HISTORY = "federation-history.jsonl"
 _AGGREGATE = """Pool what two or more TREs released into one model, without a link between them.
 
 NODE is what a node released: its session folder, or the zip SACRO-Viewer made. Every certificate is verified before a
@@ -93,9 +94,12 @@ def aggregate(
     profile: Annotated[str | None, typer.Option("--profile", help="Site profile; may only tighten.")] = None,
     declare: Annotated[Path | None, typer.Option("--declare", help="What the researcher declares (JSON).")] = None,
     attest: Annotated[Path | None, typer.Option("--attest", help="What TRE staff attest (JSON).")] = None,
-    history: Annotated[Path, typer.Option("--history", help="Memory of earlier rounds; made if missing.")] = Path(
-        "federation-history.jsonl"
-    ),
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            "--history", help=f"Memory of earlier rounds; made if missing. Default: {HISTORY} by --trust."
+        ),
+    ] = None,
     require_decided: Annotated[
         bool, typer.Option("--require-decided", help="Refuse files whose review nobody has decided.")
     ] = False,
@@ -112,8 +116,8 @@ def aggregate(
     order = Order(
         paths=tuple(nodes), out=out, trust=trust, expect=expect, job=job, disjoint=declare_disjoint, way=way,
         noise_model=noise_model, basis=basis, bounds=bounds, rules=rules, profile=profile, declare=declare,
-        attest=attest, history=history, key=key, passphrase=_passphrase(key, passphrase_file),
-        require_decided=require_decided, at=_day(at),
+        attest=attest, history=history or trust.absolute().parent / HISTORY, key=key,
+        passphrase=_passphrase(key, passphrase_file), require_decided=require_decided, at=_day(at),
     )  # fmt: skip
     pooling = run(order, _progress)
     if as_json:

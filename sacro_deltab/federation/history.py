@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import RefusedError, UnreadableError
+from ..errors import InputError, RefusedError, UnreadableError
 from .account import NodeSpend
 from .bundle import Node
 
@@ -173,8 +173,15 @@ def append(history: History, entry: Mapping[str, Any]) -> None:
     ------
     RefusedError
         Another pooling wrote a round since this one read the file: its nodes were checked against an older state.
+    InputError
+        The file cannot be written.
     """
-    with history.path.open("a", encoding="utf-8") as handle:
+    try:
+        handle = history.path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"the history of rounds cannot be written ({error.strerror})", path=history.path,
+                         next_step="name a file that can be: --history FILE.") from error  # fmt: skip
+    with handle:
         _lock(handle)
         if load_history(history.path).head != history.head:
             raise RefusedError(
