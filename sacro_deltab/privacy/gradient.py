@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .job import Job
 
 _UNIT = 2.0**-GRID_BITS
+_LEAST_OWN = 0.1  # of the cohort's own b1 is always kept, so that no release is a public constant
 _OWN_ERROR = 4.0  # measured: total error of b1 over that of noise and sampling
 
 
@@ -202,7 +203,7 @@ def _towards_public(job: Job, purse: Purse, schedule: Schedule, b1: Array, n: fl
         error = (1 - step) ** 2 * error + (step * purse.sd[f"step_{k}"] / n) ** 2
     error += (float(job.basis.residual_sd[width - 1]) / half) ** 2 / n
     public = job.basis.age_b1[:width] / half
-    return np.asarray(public + james_stein(b1 - public, _OWN_ERROR * error, spare=2))
+    return np.asarray(public + james_stein(b1 - public, _OWN_ERROR * error, spare=2, least=_LEAST_OWN))
 
 
 def _centre(purse: Purse, schedule: Schedule, job: Job, scores: Array, n: float, age: AgeMoments) -> Array:
