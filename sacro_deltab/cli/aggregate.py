@@ -96,9 +96,7 @@ def aggregate(
     attest: Annotated[Path | None, typer.Option("--attest", help="What TRE staff attest (JSON).")] = None,
     history: Annotated[
         Path | None,
-        typer.Option(
-            "--history", help=f"Memory of earlier rounds; made if missing. Default: {HISTORY} by --trust."
-        ),
+        typer.Option("--history", help=f"Memory of earlier rounds; made if missing. Default: {HISTORY} by --trust."),
     ] = None,
     require_decided: Annotated[
         bool, typer.Option("--require-decided", help="Refuse files whose review nobody has decided.")
