@@ -96,11 +96,13 @@ class DeltabSession:
     ) -> None:
         from .rules import load_ruleset, load_waivers
         from .session.budget import Budget
+        from .session.foreign import know_groups
         from .session.state import State, config_digest
 
         _refuse_foreign(acro)
         self.acro = acro
         self.ruleset = load_ruleset(rules, profile=profile)
+        groups = getattr(cohort, "groups", None)
         if not isinstance(cohort, str):
             if not hasattr(cohort, "person_ids"):
                 raise InputError(
@@ -150,6 +152,7 @@ class DeltabSession:
         else:
             self.journal = Journal(_resumed)
         self._know_people()
+        know_groups(self, groups)
 
     # -- private training -----------------------------------------------------------------------------------------
 

@@ -134,12 +134,13 @@ class Match:
 
 
 def near_copies(new: Matrix, old: Matrix, most: int) -> Iterator[Match]:
-    """Columns of `new` that are copies of columns of `old` for all but `most` people.
+    """Columns of `new` that are copies of columns of `old` for all but `most` people, blurred copies included.
 
     Parameters
     ----------
     new, old
-        (people, columns); NaN where a person is not behind the column's statistic.
+        (people, columns); NaN where a person is not behind the column's statistic. Where both are the same table each
+        pair of columns is looked at once.
     most
         Largest `gap` reported.
     """
@@ -171,8 +172,11 @@ def _block(
     for at, j in enumerate(mine):
         ratio = ours[:, at : at + 1]
         with np.errstate(invalid="ignore"):
-            hits = (np.abs(known - ratio) <= 1e-6 * (1 + np.abs(ratio))).sum(axis=0)
-        for where in np.flatnonzero(hits >= 2):
+            apart = np.abs(known - ratio) / (1 + np.abs(ratio))
+        exact, blurred = (apart <= 1e-6).sum(axis=0), (apart <= 5e-2).sum(axis=0)
+        for where in np.flatnonzero((exact >= 2) | (blurred >= _TRIPLES // 3)):
+            if new is old and theirs[where] >= j:  # itself, or a pair that comes the other way round
+                continue
             found = _gap(new[:, j], old[:, theirs[where]], triples, most)
             if found is not None:
                 yield Match(j, theirs[where], *found)
@@ -189,25 +193,46 @@ def _ratios(columns: Matrix, triples: npt.NDArray[np.int64]) -> Matrix:
 
 def _gap(new: Floats, old: Floats, triples: npt.NDArray[np.int64], most: int) -> tuple[int, bool] | None:
     """(people in whom the two differ, whether unit or offset differ), the smallest over the lines through a few."""
+    if np.array_equal(new, old, equal_nan=True):
+        return 0, False
     both = np.isfinite(new) & np.isfinite(old)
     only = int((np.isfinite(new) ^ np.isfinite(old)).sum())
     if only > most or not both.any():
         return None
     scale = float(np.std(new[both])) or 1.0
     best: tuple[int, bool] | None = None
-    lines = [(1.0, 0.0)]
+    for slope, offset, exact in _lines(new, old, both, triples):
+        with np.errstate(invalid="ignore", over="ignore"):
+            away = np.abs(new - slope * old - offset)[both] / scale
+        if exact:
+            changed = int((away > 1e-6).sum())
+        elif (away <= _BLUR).sum() >= _MOST * away.size:
+            changed = int((away > _NEAR).sum())
+        else:
+            continue
+        if only + changed <= most and 2 * changed < away.size and (best is None or only + changed < best[0]):
+            best = (only + changed, (slope, offset) != (1.0, 0.0))
+    return best
+
+
+def _lines(new: Floats, old: Floats, both: Mask, triples: npt.NDArray[np.int64]) -> Iterator[tuple[float, float, bool]]:
+    """(slope, offset, whether the copy is exact): the identity, lines through two people, and the robust line."""
+    yield 1.0, 0.0, True
     for i, _, k in triples[:8]:
         run = old[k] - old[i]
         if np.isfinite(run) and run != 0 and np.isfinite(new[k] - new[i]) and new[k] != new[i]:
             slope = float((new[k] - new[i]) / run)
-            lines.append((slope, float(new[i] - slope * old[i])))
-    for slope, offset in lines:
-        with np.errstate(invalid="ignore"):
-            differ = both & ~(np.abs(new - slope * old - offset) <= 1e-6 * scale)
-        gap = only + int(differ.sum())
-        if gap <= most and 2 * int(differ.sum()) < int(both.sum()) and (best is None or gap < best[0]):
-            best = (gap, (slope, offset) != (1.0, 0.0))
-    return best
+            yield slope, float(new[i] - slope * old[i]), True
+    x, y = old[both], new[both]
+    half = x.size // 2
+    order = np.argsort(x)
+    run = x[order[half:]] - x[order[: x.size - half]]
+    far = run > 0
+    if far.any():
+        slope = float(np.median((y[order[half:]] - y[order[: x.size - half]])[far] / run[far]))
+        offset = float(np.median(y - slope * x))
+        same = abs(slope - 1) < _BLUR and abs(offset) < _BLUR * float(np.std(y))
+        yield (1.0, 0.0, False) if same else (slope, offset, False)
 
 
 def two_levels(values: Floats) -> bool:

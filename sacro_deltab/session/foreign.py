@@ -1,12 +1,13 @@
 """The researcher's own ACRO tables: counted as published where their cells can be read.
 
-A table is read when its row and column names are columns the session has seen as groups, and every number in it is
-the count (or the mean of a known variable) of exactly those people. Nothing is guessed: a table that does not match is
-listed as not checked.
+A table is read when its row and column names (any number of levels) are columns the session knows as groups, and every
+number in it is the count, or the mean, sum or SD of a known variable, of exactly those people. Nothing is guessed: a
+table that does not match, a regression or a survival table is listed as not checked, and a checker reviews it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,13 @@ import numpy as np
 from ..errors import InputError
 from ..facts.linked import PrintedCell
 from ..facts.people import MISSING, Grouping, Ints, label_text
+from .grouping import make_grouping
 
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
 
 _ALL = "All"  # ACRO's margins
+_AND = ", "
 
 
 def add_foreign(session: DeltabSession) -> None:
@@ -36,7 +39,8 @@ def add_foreign(session: DeltabSession) -> None:
             session.state.linked.publish(cells, suppressed, ())
             session.state.foreign.append(cells[0].output)
         else:
-            session.not_checked.append(f"ACRO record {uid}: its cells could not be matched with known groups")
+            what = f"ACRO record {uid}: its cells could not be matched with known groups; a person must review it"
+            session.not_checked += [] if what in session.not_checked else [what]
 
 
 def _read(session: DeltabSession, uid: str, record: Any) -> tuple[list[PrintedCell], list[str]]:
@@ -44,34 +48,68 @@ def _read(session: DeltabSession, uid: str, record: Any) -> tuple[list[PrintedCe
     if len(frames) != 1 or record.output_type not in ("table", "tabular"):
         return [], []
     frame = frames[0]
-    if getattr(frame.index, "nlevels", 1) != 1 or getattr(frame.columns, "nlevels", 1) != 1:
-        return [], []
-    rows = _members(session, frame.index.name, frame.index)
-    columns: list[tuple[str, Ints | None]] = list(_members(session, frame.columns.name, frame.columns) or ())
-    if not columns and frame.shape[1] == 1:
-        columns = [(str(frame.columns[0]), None)]
-    if rows is None or not columns:
+    rows, columns = _axis(session, frame.index), _axis(session, frame.columns)
+    if rows is None or columns is None or all(people is None for _, people in (*rows, *columns)):
         return [], []
     cells: list[PrintedCell] = []
     gone: list[str] = []
     for i, (row, people) in enumerate(rows):
         for j, (column, others) in enumerate(columns):
-            members = people if others is None else np.intersect1d(people, others)
-            key = row if others is None else f"{row} × {column}"
-            value = frame.iat[i, j]
-            found = _match(session, value, members)
+            members = _both(people, others)
+            if members is None:
+                return [], []
+            key = row if others is None and len(columns) == 1 else f"{row} × {column}"
+            found = _match(session, frame.iat[i, j], members)
             if found is None:
                 return [], []
             variable, statistic, shown = found
-            role = "margin" if _ALL in (row, column) else "interior"
+            if variable is not None:
+                values = session.state.linked.values[variable]
+                members = members[members < values.size]
+                members = members[np.isfinite(values[members])]
+            if not shown and not members.size:
+                continue  # ACRO prints nothing for a group of nobody
+            role = "margin" if _ALL in (*row.split(_AND), *column.split(_AND)) else "interior"
             cells.append(PrintedCell(f"ACRO {uid}", key, members, role, variable, statistic))
             if not shown:
                 gone.append(key)
     return cells, gone
 
 
+def _both(one: Ints | None, other: Ints | None) -> Ints | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return np.intersect1d(one, other)
+
+
+def _axis(session: DeltabSession, axis: Any) -> list[tuple[str, Ints | None]] | None:
+    """(label, people) of every row or column: each level is a known grouping, or names statistics and values.
+
+    None where a level is neither: then nobody knows whom the cells are about. People are None where the axis restricts
+    nobody.
+    """
+    levels = range(getattr(axis, "nlevels", 1))
+    known = [_members(session, axis.names[k], axis.get_level_values(k)) for k in levels]
+    out: list[tuple[str, Ints | None]] = []
+    for k in levels:
+        if known[k] is None and axis.names[k] is not None:
+            return None
+    for i in range(len(axis)):
+        label: list[str] = []
+        people: Ints | None = None
+        for k in levels:
+            level = known[k]
+            if level is None:
+                label.append(str(axis.get_level_values(k)[i]))
+            else:
+                label.append(level[i][0])
+                people = _both(people, level[i][1])
+        out.append((_AND.join(label), people))
+    return out
+
+
 def _members(session: DeltabSession, name: Any, labels: Any) -> list[tuple[str, Ints]] | None:
-    """(label, people) for each label of an axis that the session knows as a grouping."""
+    """(label, people) for each label of a level that the session knows as a grouping."""
     grouping: Grouping | None = session.state.groupings.get(str(name)) if name is not None else None
     if grouping is None:
         return None
@@ -84,7 +122,7 @@ def _members(session: DeltabSession, name: Any, labels: Any) -> list[tuple[str, 
             return None
         if text in index:
             out.append((text, np.flatnonzero(grouping.codes == index[text])))
-        elif text == _ALL:
+        elif text in (_ALL, ""):  # in a table of several levels ACRO leaves the others of a margin empty
             out.append((_ALL, np.arange(grouping.codes.size)))
         else:
             return None
@@ -104,11 +142,27 @@ def _match(session: DeltabSession, value: Any, members: Ints) -> tuple[str | Non
     for name, values in session.state.linked.values.items():
         known = values[members[members < values.size]]
         finite = known[np.isfinite(known)]
-        if finite.size and math.isclose(float(finite.mean()), number, rel_tol=1e-9, abs_tol=1e-12):
+        if not finite.size:
+            continue
+        mean, total = float(finite.mean()), float(finite.sum())
+        if any(math.isclose(s, number, rel_tol=1e-9, abs_tol=1e-12) for s in (mean, total)):
             return name, "mean", True
+        if finite.size > 1 and math.isclose(float(finite.std(ddof=1)), number, rel_tol=1e-9):
+            return name, "sd", True
         if number == finite.size:
             return name, None, True
     return None
+
+
+def know_groups(session: DeltabSession, groups: Any | None) -> None:
+    """The group columns of a cohort, so that the researcher's own tables by them can be read."""
+    people = session.state.people
+    if groups is None or people is None:
+        return
+    for i in range(groups.shape[1]):
+        with contextlib.suppress(InputError):
+            grouping = make_grouping(groups.iloc[:, i], people, session.state.ages())
+            session.state.groupings[grouping.name] = grouping
 
 
 def _plain(value: Any) -> Any:

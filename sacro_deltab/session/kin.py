@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..facts.linked import LinkedTables
     from .entries import Candidate
 
+_MOST_PAIRS = 100_000  # cells of huge tables are compared for the largest groups only
 _FIGURES = 3  # significant figures of a feature summary (RD-09)
 
 
@@ -33,7 +34,8 @@ _FIGURES = 3  # significant figures of a feature summary (RD-09)
 class Trace:
     """The columns behind an output without cells. NaN where a person is not behind the statistic.
 
-    kind: features (a mean and an SD each) | quantiles (one column) | association (correlations, regressions).
+    kind: features (a mean and an SD each) | quantiles (one column) | association (correlations, regressions) |
+    p_value (a number of an association that is compared already; kept for the ledger).
     `sets` are the columns of one association; `percents` of quantiles, in percent.
     """
 
@@ -109,6 +111,8 @@ def kinship(session: DeltabSession, candidate: Candidate) -> Kinship:
     out = Kinship()
     linked, least = session.state.linked, int(session.ruleset.parameters["min_n"])
     name, trace = candidate.document.name, candidate.trace
+    if trace is not None and trace.kind == "p_value":
+        return _of_association(session, candidate)
     if trace is not None:
         for old in session.state.traces:
             _traces(out, trace, old, least)
@@ -117,7 +121,16 @@ def kinship(session: DeltabSession, candidate: Candidate) -> Kinship:
     for old in session.state.traces:
         _with_cells(out, old, linked, candidate.cells, least)
     _sds(out, name, candidate.cells, linked, least)
+    _other_variables(out, name, candidate.cells, linked, least)
+    session.state.last_kin = (name, out)
     return out
+
+
+def _of_association(session: DeltabSession, candidate: Candidate) -> Kinship:
+    """A p-value is about the people of the correlation recorded just before it."""
+    name, found = session.state.last_kin
+    own = candidate.document.name
+    return Kinship(found.gap, found.disclosed, [note.replace(name, own) for note in found.notes])
 
 
 def recheck_pairs(session: DeltabSession) -> list[tuple[str, str]]:
@@ -152,6 +165,8 @@ def _pair(new: str, old: str, what: str) -> str:
 
 
 def _traces(out: Kinship, new: Trace, old: Trace, least: int) -> None:
+    if "p_value" in (new.kind, old.kind):
+        return
     if "association" in (new.kind, old.kind):
         if new.kind == old.kind:
             _associations(out, new, old, least)
@@ -159,8 +174,6 @@ def _traces(out: Kinship, new: Trace, old: Trace, least: int) -> None:
     if new is old and new.kind == "quantiles":
         return
     for match in near_copies(new.matrix, old.matrix, least - 1):
-        if new is old and match.new <= match.old:
-            continue
         both_features = new.kind == old.kind == "features"
         labels = new.labels[match.new], old.labels[match.old]
         what = f"{labels[0]} and {labels[1]}" if labels[0] != labels[1] else labels[0]
@@ -188,23 +201,31 @@ def _more_quantiles(out: Kinship, new: Trace, old: Trace, least: int) -> None:
 def _associations(out: Kinship, new: Trace, old: Trace, least: int) -> None:
     """Correlations and regressions that share two columns, with people changed or left out in one of them."""
     tally: dict[tuple[int, int], dict[int, int]] = {}
-    inside_new = [[i for i, s in enumerate(new.sets) if c in s] for c in range(new.matrix.shape[1])]
-    inside_old = [[i for i, s in enumerate(old.sets) if c in s] for c in range(old.matrix.shape[1])]
+    inside_new, inside_old = _whose(new.sets), _whose(old.sets)
     for match in near_copies(new.matrix, old.matrix, least - 1):
-        for i in inside_new[match.new]:
-            for j in inside_old[match.old]:
-                if new is old and i <= j:
-                    continue
-                gaps = tally.setdefault((i, j), {})
-                gaps[match.new] = min(match.gap, gaps.get(match.new, match.gap))
-    for gaps in tally.values():
-        if len(gaps) > 1 and 0 < max(gaps.values()) < least:
+        for i in inside_new.get(match.new, ()):
+            for j in inside_old.get(match.old, ()):
+                if new is not old or i > j:
+                    gaps = tally.setdefault((i, j), {})
+                    gaps[match.new] = min(match.gap, gaps.get(match.new, match.gap))
+    for (i, j), gaps in tally.items():
+        shared = len(set(new.sets[i]) & set(old.sets[j])) if new is old else 0
+        if len(gaps) + shared > 1 and 0 < max(gaps.values()) < least:
             out.add(max(gaps.values()), _pair(new.output, old.output, "correlations or coefficients"))
+
+
+def _whose(sets: Sequence[Sequence[int]]) -> dict[int, list[int]]:
+    """The sets that each column is in."""
+    out: dict[int, list[int]] = {}
+    for i, columns in enumerate(sets):
+        for column in columns:
+            out.setdefault(column, []).append(i)
+    return out
 
 
 def _with_cells(out: Kinship, trace: Trace, linked: LinkedTables, cells: Sequence[PrintedCell], least: int) -> None:
     """Columns of an output without cells against the means and SDs of groups."""
-    if trace.kind == "association":
+    if trace.kind in ("association", "p_value"):
         return
     wanted = [c for c in cells if c.variable is not None and c.statistic is not None and c.output != trace.output]
     if not wanted:
@@ -236,6 +257,27 @@ def _sds(out: Kinship, name: str, cells: Sequence[PrintedCell], linked: LinkedTa
             if new.variable == old.variable and 0 < np.setxor1d(new.members, old.members).size < least:
                 gap = int(np.setxor1d(new.members, old.members).size)
                 out.add(gap, _pair(name, old.output, "SDs of delta"), disclosed=True)
+
+
+def _other_variables(out: Kinship, name: str, cells: Sequence[PrintedCell], linked: LinkedTables, least: int) -> None:
+    """Means and SDs of other values of nearly the same people: the values may be functions of one another."""
+    mine = [c for c in cells if c.variable is not None and c.members.size >= least]
+    if not mine:
+        return
+    theirs = [c for c in linked.cells.values() if c.variable is not None and c.id not in linked.suppressed]
+    if len(mine) * len(theirs) > _MOST_PAIRS:
+        mine, theirs = _largest(mine), _largest(theirs)
+    for old in theirs:
+        for new in mine:
+            if new.variable == old.variable or abs(new.members.size - old.members.size) >= least:
+                continue
+            gap = int(np.setxor1d(new.members, old.members, assume_unique=True).size)
+            if 0 < gap < least:
+                out.add(gap, _pair(name, old.output, "statistics of other values"))
+
+
+def _largest(cells: Sequence[PrintedCell]) -> list[PrintedCell]:
+    return sorted(cells, key=lambda cell: -cell.members.size)[: math.isqrt(_MOST_PAIRS)]
 
 
 def _tells(new: Floats, old: Floats, gap: int, *, decimals: bool = False) -> bool:

@@ -33,6 +33,7 @@ class State:
         self.foreign: list[str] = []
         self.traces: list[Trace] = []
         self.earlier: list[tuple[str, Any, Any]] = []  # (release, its cell, its people) of other sessions
+        self.last_kin: tuple[str, Any] = ("", None)  # pairs of the output judged last
         self.known: list[Floats] = []  # deltas that `session.deltas` gave, printed or not
         known = people if people is not None else ages
         if known is not None:
@@ -104,6 +105,8 @@ class State:
         for name, known in [*self.linked.values.items(), *((None, v) for v in self.compared_with())]:
             if name is not None and name not in printed:
                 continue
+            if name is not None and _is_part(values, known):
+                return name
             copy = copy_of(known, values)
             if copy is None:
                 continue
@@ -129,6 +132,12 @@ class State:
         number = 1 + max((int(name[1:]) for name in self.linked.values), default=0)
         self.linked.values[f"v{number}"] = np.array(values, dtype=np.float64)
         return f"v{number}"
+
+
+def _is_part(values: Floats, known: Floats) -> bool:
+    """Whether these are known values with nobody added: whatever they are copies of was found before."""
+    mine = np.isfinite(values)
+    return bool(mine.any() and np.array_equal(values[mine], known[mine]))
 
 
 _UNIT = "these values are those of an earlier output or of a model's deltas, in another unit or shifted"

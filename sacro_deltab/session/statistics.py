@@ -167,13 +167,7 @@ def correlation_candidates(
         n=min(behind), residual_dof=min(sizes) - 2, acro__regression_check=dof_check(min(sizes) - 2, least)
     )
     parts = tuple(Part("row", label, {}, value) for label, value in zip(names, found, strict=True))
-    trace = Trace(
-        document.name,
-        "association",
-        tuple(label for name in names for label in ("delta", name)),
-        np.column_stack(pairs),
-        tuple((2 * i, 2 * i + 1) for i in range(len(names))),
-    )
+    trace = _pairs_trace(document.name, names, pairs)
     out = [Candidate(document, build_facts(session, document, shared, parts), n=min(behind), trace=trace)]
     if not p_values:
         return out
@@ -189,9 +183,27 @@ def correlation_candidates(
             about=about(session),
         )
         facts = computed(n=few, residual_dof=n - 2, value=p, acro__regression_check=dof_check(n - 2, least))
-        trace = Trace(one.name, "association", ("delta", label), pair, ((0, 1),))
+        trace = Trace(one.name, "p_value", ("delta", label), pair[:, 1:])
         out.append(Candidate(one, build_facts(session, one, facts, (Part("row", label, {}, p),)), n=few, trace=trace))
     return out
+
+
+def _pairs_trace(output: str, names: Sequence[str], pairs: Sequence[Floats]) -> Trace:
+    """The columns of some correlations; the values stand there once for each set of people."""
+    columns: list[Floats] = []
+    labels: list[str] = []
+    whose: dict[bytes, int] = {}
+    sets = []
+    for name, pair in zip(names, pairs, strict=True):
+        people = np.packbits(np.isfinite(pair[:, 0])).tobytes()
+        if people not in whose:
+            whose[people] = len(columns)
+            columns.append(pair[:, 0])
+            labels.append("delta")
+        sets.append((whose[people], len(columns)))
+        columns.append(pair[:, 1])
+        labels.append(name)
+    return Trace(output, "association", tuple(labels), np.column_stack(columns), tuple(sets))
 
 
 def regression_candidate(

@@ -78,3 +78,14 @@ def test_two_clusters_are_an_indicator() -> None:
     assert not two_levels(DELTAS)
     assert not two_levels(np.r_[RNG.normal(-4, 3, 200), RNG.normal(4, 3, 200)])
     assert not two_levels(np.zeros(40))
+
+
+@pytest.mark.parametrize("blur", [1e-4, 5e-3])
+def test_blurred_columns_a_person_apart_are_found_and_correlated_ones_are_not(blur: float) -> None:
+    X = RNG.normal(size=(400, 40))
+    Y = 0.9 * X + 0.3 * RNG.normal(size=(400, 40))
+    Y[:, 3] = X[:, 3] * 7 - 2 + 7 * blur * RNG.normal(size=400)
+    Y[11, 3] = np.nan
+    Y[:, 4] = X[:, 4] + blur * RNG.normal(size=400)
+    Y[5, 4] = 9.0
+    assert {(m.new, m.old): m.gap for m in near_copies(Y, X, 19)} == {(3, 3): 1, (4, 4): 1}

@@ -191,3 +191,24 @@ def test_a_training_cannot_carry_values_out_as_its_own_deltas(tmp_path: Path) ->
         assert not session.models[id(model)].plain
         with pytest.raises(RefusedError):
             session.release_mean(honest * 1.5)
+
+
+def test_a_function_of_the_deltas_without_a_person(session: Any) -> None:
+    assert session.release_mean(DELTAS).status == "pass"
+    assert session.release_mean(WITHOUT**2 / 10, name="squares").status == "review"
+    assert session.release_mean(DELTAS**2 / 10, name="all_squares").status in ("fail", "review")
+
+
+def test_a_blurred_feature_without_a_person(session: Any) -> None:
+    session.release_feature_summary(X)
+    blurred = X_WITHOUT + 1e-3 * RNG.normal(size=(400, 3))
+    assert session.release_feature_summary(blurred - blurred.mean()).status == "fail"
+
+
+def test_a_correlation_twice_in_one_output(session: Any) -> None:
+    changed = X["a"].copy()
+    changed[3] = 9.0
+    for again in (X_WITHOUT["a"], changed):
+        entry = session.release_correlation(DELTAS, pd.DataFrame({"a": X["a"], "again": again}), p_values=False)[0]
+        assert entry.status == "review" and entry.notes_inside
+        session.drop(entry.name)
