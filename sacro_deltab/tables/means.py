@@ -17,6 +17,7 @@ from .identities import Identity
 from .intervals import Contradiction, merge_atoms
 from .released import Count, Mean
 from .solver import INF, Model, SolverError
+from .span import PRIME, reduce_rows
 
 MeanInterval = tuple[float | None, float | None]
 WHOLE = 100  # classes of one component up to which whole numbers of people are insisted on
@@ -56,6 +57,7 @@ class MeanSystem:
         self.cap = float(10 * total + 1000)
         self.whole = self._cut()
         self.outer: set[tuple[int, ...]] = set()  # groups whose interval holds the exact one and may be wider
+        self._free: dict[int, _FreeSums | None] = {}  # by component
 
     def _classes(self, group: Sequence[int]) -> list[int]:
         return sorted({self.label[a] for a in group})
@@ -84,6 +86,8 @@ class MeanSystem:
         members = [c for c in range(self.k) if self.whole[c] in roots]
         if len(members) <= LARGE:
             problem = _Fraction(self, members, classes)
+            if self._moves_freely(problem, members):
+                return None, None
             if len(members) <= WHOLE:
                 try:
                     return problem.end(+1), problem.end(-1)
@@ -93,6 +97,60 @@ class MeanSystem:
             return problem.outer(+1), problem.outer(-1)
         self.outer.add(tuple(group))
         return self.bounds or (None, None)
+
+    def _moves_freely(self, problem: _Fraction, members: list[int]) -> bool:
+        """Whether some table that fits lets the sum of the group run away (nothing is known of one person's value).
+
+        One table answers for most groups of a component, where the exact search would solve a dozen programs for each.
+        """
+        if self.bounds is not None or not self.integer or len(members) > WHOLE:
+            return False
+        if members[0] not in self._free:
+            self._free[members[0]] = _FreeSums.of(problem)
+        free = self._free[members[0]]
+        return free is not None and free.moves(problem.n_columns)
+
+
+class _FreeSums:
+    """The directions in which the sums of one fitting table can move without a printed number changing."""
+
+    def __init__(self, occupied: list[int], rows: list[dict[int, Fraction]]) -> None:
+        self.place = {c: i for i, c in enumerate(occupied)}
+        matrix = np.zeros((len(rows), len(occupied)), dtype=np.int64)
+        for i, row in enumerate(rows):
+            for c, value in row.items():
+                if c in self.place:  # an empty class has no sum to move
+                    matrix[i, self.place[c]] = value.numerator * pow(value.denominator, -1, PRIME) % PRIME
+        self.base, self.pivots = reduce_rows(matrix)
+
+    @classmethod
+    def of(cls, problem: _Fraction) -> _FreeSums | None:
+        """From a table that fits and has as many classes with people as the search finds; None where none is found."""
+        k = problem.k
+        model = problem.table_model()
+        cost = np.zeros(model.n)
+        cost[2 * k :] = -1.0
+        found = model.minimise(cost)
+        if found.status != "optimal":
+            return None
+        rows = [dict.fromkeys(columns, Fraction(1)) for columns, _, _ in problem.mean_rows]
+        rows += [{c: Fraction(value) for c, (value, _) in row.items()} for row in problem.identity_rows]
+        return cls([c for c in range(k) if found.x[2 * k + c] > 0.5], rows)
+
+    def moves(self, columns: Sequence[int]) -> bool:
+        """Whether the sum over these classes is no combination of what is printed, while somebody is in them.
+
+        Combinations found modulo the prime only would be missed, so that the exact search decides what is not free.
+        """
+        here = [self.place[c] for c in columns if c in self.place]
+        if not here:
+            return False
+        vector = np.zeros(len(self.place), dtype=np.int64)
+        vector[here] = 1
+        for i, p in enumerate(self.pivots):
+            if vector[p]:
+                vector = (vector - vector[p] * self.base[i]) % PRIME
+        return bool(vector.any())
 
 
 class _Fraction:
@@ -144,8 +202,13 @@ class _Fraction:
                 rows.append(([self.k + c, c], [1.0, -low], 0.0, INF))
         return rows
 
-    def _model(self, largest_sum: float | None) -> Model:
-        """Whole people n, sums s; with `largest_sum` also z: somebody is in the class, else its sum is 0."""
+    def table_model(self) -> Model:
+        """Any table that fits, with z for the classes that have people; sums up to far above what is printed."""
+        return self._model(self._limit(), free=True)
+
+    def _model(self, largest_sum: float | None, free: bool = False) -> Model:
+        """Whole people n, sums s; with `largest_sum` also z: somebody is in the class, else its sum is 0. `free`: the
+        group itself may be empty."""
         k = self.k
         model = Model(
             [0.0] * k + [-INF] * k + ([] if largest_sum is None else [0.0] * k),
@@ -156,7 +219,8 @@ class _Fraction:
         rows = self._shared_rows()
         for columns, lo, hi in self.count_rows:
             rows.append((columns, [1.0] * len(columns), float(lo), INF if hi is None else float(hi)))
-        rows.append((self.n_columns, [1.0] * len(self.n_columns), 1.0, INF))
+        if not free:
+            rows.append((self.n_columns, [1.0] * len(self.n_columns), 1.0, INF))
         if largest_sum is not None:
             for c in range(k):
                 rows.append(([c, 2 * k + c], [1.0, -1.0], 0.0, INF))
@@ -208,11 +272,15 @@ class _Fraction:
 
         Free sums are let run to a limit far above what is printed, then to twice it: what moves along is unbounded.
         """
-        tops = [self.s.cap if top is None else float(top) for top in self._tops()]
-        printed = [max(abs(lo), abs(hi)) * sum(tops[c] for c in columns) for columns, lo, hi in self.mean_rows]
-        limit = 10.0 * (self.k + 1) * (1.0 + max(map(float, printed), default=0.0))
+        limit = self._limit()
         first, second = (self._dinkelbach(sign, 0.0, self._model(limit * times)) for times in (1.0, 2.0))
         return first if abs(first - second) <= 1e-6 * max(1.0, abs(first)) else None
+
+    def _limit(self) -> float:
+        """A sum far above what is printed."""
+        tops = [self.s.cap if top is None else float(top) for top in self._tops()]
+        printed = [max(abs(lo), abs(hi)) * sum(tops[c] for c in columns) for columns, lo, hi in self.mean_rows]
+        return 10.0 * (self.k + 1) * (1.0 + max(map(float, printed), default=0.0))
 
     def _tops(self) -> list[int | None]:
         """Largest N of every class by the rows it is in (`None`: open above)."""
