@@ -127,6 +127,12 @@ def certify(
     facts: Annotated[
         Path | None, typer.Option("--facts", help="Facts about files without evidence, as `check`.")
     ] = None,
+    declare: Annotated[
+        Path | None, typer.Option("--declare", help="What the researcher declares now (role researcher).")
+    ] = None,
+    attest: Annotated[
+        Path | None, typer.Option("--attest", help="What TRE staff attest (role tre_staff); same as --facts.")
+    ] = None,
     page: Annotated[Path | None, typer.Option("--page", help="Also write the printable page to this file.")] = None,
     add: Annotated[bool, typer.Option("--add", help="Add a signature to the record that is there.")] = False,
     as_json: Annotated[bool, _JSON] = False,
@@ -136,6 +142,7 @@ def certify(
     from ..certificate.keys import load_key, read_passphrase
     from ..certificate.policy import policy_of
     from ..trust import load_trust
+    from .check import _attested
     from .check import _rules as rules_and_waivers
 
     trusted = load_trust(find_trust(trust, key, folder))
@@ -143,6 +150,7 @@ def certify(
     if no_waivers and waivers is not None:
         raise InputError("--waivers and --no-waivers exclude each other")
     ruleset, used = rules_and_waivers(rules, profile, waivers, no_waivers)  # as `check` has them
+    said = _attested(facts, attest)
 
     def check(where: Path) -> dict[str, Any]:
         from ..screening import check_paths
@@ -150,7 +158,14 @@ def certify(
         typer.echo("checking the folder again", err=True)
         known = _existing(ledger)
         report = check_paths(
-            [where], ruleset=ruleset, facts_file=facts, cohort=cohort, trust=trusted, ledger=known, waivers=used
+            [where],
+            ruleset=ruleset,
+            facts_file=said,
+            declare=declare,
+            cohort=cohort,
+            trust=trusted,
+            ledger=known,
+            waivers=used,
         )
         return report.to_json()
 

@@ -30,6 +30,8 @@ _PROFILE = typer.Option("--profile", help="Site profile; may only make the rules
 _FORMAT = typer.Option("--format", help="text, json or html.")
 _JSON = typer.Option("--json", help="Same as --format json.")
 _FACTS = typer.Option("--facts", help="Facts attested by the TRE about files that have no evidence (JSON).")
+_DECLARE = typer.Option("--declare", help="What the researcher declares now (JSON, role researcher).")
+_ATTEST = typer.Option("--attest", help="What TRE staff attest (JSON, role tre_staff); same as --facts.")
 _COHORT = typer.Option("--cohort", help="The cohort (CSV, one row a person): every fact is measured again.")
 _TRUST = typer.Option("--trust", help="Trust file: which ledgers and keys count.")
 _LEDGER = typer.Option("--ledger", help="The privacy ledger. Default: budget.db beside the folder, if one is pinned.")
@@ -50,6 +52,8 @@ def check(
     format_: Annotated[str, _FORMAT] = "text",
     json_: Annotated[bool, _JSON] = False,
     facts: Annotated[Path | None, _FACTS] = None,
+    declare: Annotated[Path | None, _DECLARE] = None,
+    attest: Annotated[Path | None, _ATTEST] = None,
     cohort: Annotated[Path | None, _COHORT] = None,
     trust: Annotated[Path | None, _TRUST] = None,
     ledger: Annotated[str | None, _LEDGER] = None,
@@ -68,10 +72,24 @@ def check(
         raise InputError("--waivers and --no-waivers exclude each other")
     ruleset, used = _rules(rules, profile, waivers, no_waivers)
     report = check_paths(
-        paths, ruleset=ruleset, facts_file=facts, cohort=cohort, trust=trust, ledger=ledger, waivers=used
+        paths,
+        ruleset=ruleset,
+        facts_file=_attested(facts, attest),
+        declare=declare,
+        cohort=cohort,
+        trust=trust,
+        ledger=ledger,
+        waivers=used,
     )
     _emit(_rendered(report, format_, out, paths), out)
     raise typer.Exit(report.exit_code)
+
+
+def _attested(facts: Path | None, attest: Path | None) -> Path | None:
+    """One file says what the TRE attests."""
+    if facts is not None and attest is not None:
+        raise InputError("--facts and --attest exclude each other")
+    return attest if attest is not None else facts
 
 
 def _rules(rules: str | None, profile: str | None, waivers: Path | None, no_waivers: bool) -> tuple[Any, Any]:

@@ -143,12 +143,18 @@ def run(
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder to write; must not exist.")] = Path("outputs"),
     ledger: Annotated[str, typer.Option("--ledger", help="The privacy budget.")] = "budget.db",
+    declare: Annotated[
+        Path | None, typer.Option("--declare", help="Declaration to use in the place of the simulated one.")
+    ] = None,
+    attest: Annotated[
+        Path | None, typer.Option("--attest", help="Attestation to use in the place of the simulated one.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
 ) -> None:
     """See _DEMO."""
     from ..session.demo import run_demo, story
 
-    outcome = run_demo(out, ledger, _progress)
+    outcome = run_demo(out, ledger, _progress, declare=declare, attest=attest)
     _print(outcome, story(outcome), as_json)
 
 

@@ -38,6 +38,7 @@ def check_paths(
     ruleset: RuleSet | str | Path | None = None,
     profile: str | Path | None = None,
     facts_file: str | Path | None = None,
+    declare: str | Path | None = None,
     cohort: str | Path | None = None,
     trust: Any = None,
     ledger: str | Path | None = None,
@@ -54,7 +55,10 @@ def check_paths(
     ruleset, profile
         A loaded rule set, or what `rules.load_ruleset` takes. Never read from what is checked.
     facts_file
-        Facts attested by the TRE for files without evidence.
+        What the TRE attests, now, about files without evidence or about outputs of a session.
+    declare
+        What the researcher declares now (role `researcher`): it fills in what a session was not told, and is held
+        against what it was told.
     cohort
         A CSV, one row a person: facts are measured again from it.
     trust
@@ -70,6 +74,10 @@ def check_paths(
         When a path does not exist or an option file cannot be used (exit 2).
     """
     context = _context(ruleset, profile, facts_file, cohort, trust, waivers, today, limits)
+    if declare is not None:
+        from ..session.said import read_said
+
+        context.declared = read_said(declare, "researcher", context.ruleset)
     report = Report(context.rule_set_json())
     profile_info = context.ruleset.profile
     if profile_info is not None:
@@ -264,7 +272,7 @@ def _check_results_folder(
         report.privacy = {"ledger": session.view.to_json(), "recorded": (session.evidence or {}).get("privacy")}
         check_session(session)
     plain = [r for r in records if r not in ours and session.entry_of(r) is None and not _paper(r, has_inside, ours)]
-    check_acro(report, plain, files, context, strict)
+    check_acro(report, plain, files, context, strict, n_protected=session.n_protected)
 
 
 def _paper(record: Record, has_inside: bool, ours: list[Record]) -> bool:

@@ -24,6 +24,7 @@ class Context:
     waivers: Sequence[Any] = ()
     today: date | None = None
     facts: FactsFile | None = None
+    declared: Any = None  # what the researcher declares now: `session.said.Said`
     cohort: CohortFacts | None = None
     trust: Any = None
     ledger: Any = None

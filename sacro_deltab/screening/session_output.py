@@ -89,17 +89,25 @@ def _facts(session: Session, entry: Mapping[str, Any], raw: OutputDocument, prov
     profile = session.context.ruleset.profile
     if profile is not None:
         facts = facts.with_facts(*(Fact(k, v, Provider.ATTESTED) for k, v in profile.attest.items()))
+    told = session.context.declared
+    if told is not None:
+        now = told.about(raw.name, raw.type).values()
+        facts = facts.with_facts(*(fact for fact in now if facts.get(fact.name) is None))
     said = session.context.facts.for_file(raw.name) if session.context.facts is not None else None
     if said is not None:
         facts = facts.with_facts(*(Fact(k, v, Provider.ATTESTED) for k, v in said.facts.items()))
     applied = facts.get("dp.applied")
     noisy = applied is not None and applied.value is True
     counts = session.view.counts and (proved or not noisy)
-    more = [Fact("ledger.pinned", counts, Provider.LEDGER)]
+    more = [Fact("ledger.pinned", counts, Provider.LEDGER), *_n_protected(session)]
     label = facts.get("dp.label")
     if label is not None and label.value == "formal" and not (proved and session.view.counts):
         more.append(Fact("dp.label", "heuristic", Provider.COMPUTED))
     return facts.with_facts(*more)
+
+
+def _n_protected(session: Session) -> list[Fact]:
+    return [Fact("ledger.n_protected", True, Provider.LEDGER)] if session.n_protected else []
 
 
 class _Recorded:
@@ -173,6 +181,7 @@ def _judge_document(
             )
         )
     shared.add(*_attested_by_folder(session, facts))
+    shared.add(*_declared_otherwise(session, facts))
     if session.context.cohort is not None:
         attacked = session.tables is not None and session.tables.complete
         cohort = session.context.cohort
@@ -255,6 +264,20 @@ def _attested_by_folder(session: Session, facts: Facts) -> Iterator[Noted]:
         )
 
 
+def _declared_otherwise(session: Session, facts: Facts) -> Iterator[Noted]:
+    """What the researcher declares now against what the session was told."""
+    told = session.context.declared
+    for fact in () if told is None else told.about(facts.output_name, facts.output_type).values():
+        known = facts.get(fact.name)
+        if known is not None and known.value != fact.value:
+            yield note(
+                "declared-otherwise",
+                "block",
+                f"{fact.name} is declared now otherwise than the session was told.",
+                next_step="Find out which holds; release the output again if the session was told wrongly.",
+            )
+
+
 def _judge_plot(session: Session, entry: Mapping[str, Any], shared: FileReport) -> None:
     from ..rules import decide
 
@@ -263,6 +286,7 @@ def _judge_plot(session: Session, entry: Mapping[str, Any], shared: FileReport) 
         Fact("output.known", entry["type"] in session.context.output_types, Provider.COMPUTED),
         Fact("output.format", "png", Provider.COMPUTED),
         Fact("ledger.pinned", session.view.counts, Provider.LEDGER),
+        *_n_protected(session),
     )
     try:
         add_decision(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from .pipeline import Outcome, Plan, Say, account, fit_deltas, quiet_acro
+from .said import read_said
 
 if TYPE_CHECKING:
     from ..acro_session import DeltabSession
@@ -40,11 +41,12 @@ ATTEST: dict[str, Any] = {
 }
 
 
-def run_demo(out: Path, ledger: str, say: Say) -> Outcome:
+def run_demo(out: Path, ledger: str, say: Say, *, declare: Path | None = None, attest: Path | None = None) -> Outcome:
     """Make the simulated inputs, then do what `run` does, with a few outputs that must not leave.
 
     Beside the folder `NAME-inputs/` holds what researcher and TRE would supply: cohort, basis, declaration,
-    attestation, and a profile that pins the ledger of this demonstration.
+    attestation, and a profile that pins the ledger of this demonstration. `declare` and `attest`: files to take in the
+    place of the simulated ones.
     """
     inputs = out.with_name(f"{out.name}-inputs")
     for path in (out, inputs):
@@ -54,7 +56,7 @@ def run_demo(out: Path, ledger: str, say: Say) -> Outcome:
         raise InputError("there is no such place", path=out.absolute().parent, next_step="Make it first.")
     say("simulating 680 people in 7 sites, and 400 public people for a shared basis")
     try:
-        plan, cohort = _inputs(Plan(out=out, ledger=ledger), inputs)
+        plan, cohort = _inputs(Plan(out=out, ledger=ledger, declare=declare, attest=attest), inputs)
         return _run(plan, cohort, say)
     except BaseException:
         shutil.rmtree(inputs, ignore_errors=True)
@@ -86,8 +88,8 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
     )
     basis.save(folder / "basis.json")
     pin = open_ledger(plan.ledger).pin()
-    _write(folder / "declare.json", DECLARE)
-    _write(folder / "attest.json", ATTEST)
+    _said(plan.declare, folder / "declare.json", DECLARE, "researcher")
+    _said(plan.attest, folder / "attest.json", ATTEST, "tre_staff")
     profile = [
         "# Made by `sacro-deltab demo`: pins the ledger of this demonstration. A real profile is the TRE's own file.",
         "profile:",
@@ -124,6 +126,15 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
     from .pipeline import read
 
     return plan, read(plan)
+
+
+def _said(given: Path | None, path: Path, simulated: dict[str, Any], role: str) -> None:
+    """What somebody said, if anybody did, else the simulated words."""
+    if given is None:
+        _write(path, simulated)
+        return
+    read_said(given, role)
+    shutil.copyfile(given, path)
 
 
 def _run(plan: Plan, cohort: Cohort, say: Say) -> Outcome:
