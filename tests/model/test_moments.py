@@ -167,6 +167,27 @@ def test_large_block_is_added_whole_or_not_at_all() -> None:
     assert moments.n == 0
 
 
+@pytest.mark.parametrize(("n", "f", "k"), [(1, 1, 0), (255, 5, 0), (256, 6, 2), (257, 13, 1), (1025, 61, 0)])
+def test_sums_are_those_of_the_plain_product(n: int, f: int, k: int) -> None:
+    x, age, c = people(10, n, f, k)
+    moments = Moments(names(f), tuple(f"c{i}" for i in range(k)), x_centre=2.0).update(x, age, c)
+    moments.update(x[:1], age[:1], None if c is None else c[:1])
+    u = (age - 60) / 15
+    z = np.column_stack([np.ones(n), *([] if c is None else [c]), x - 2.0, u, u * u])
+    z = np.vstack([z, z[:1]])
+    want, size = z.T @ z, np.sqrt((z * z).sum(axis=0))
+    np.testing.assert_allclose(moments.matrix / np.outer(size, size), want / np.outer(size, size), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(moments._sums, moments._sums.T)
+
+
+def test_float32_integers_and_column_order_blocks_are_taken_as_they_are() -> None:
+    x, age, _ = people(11, 600, 4)
+    x = x.round()
+    want = Moments(names(4)).update(x, age).matrix
+    for block in (x.astype(np.float32), x.astype(np.int16), np.asfortranarray(x), np.repeat(x, 2, axis=0)[::2]):
+        np.testing.assert_array_equal(Moments(names(4)).update(block, age).matrix, want)
+
+
 def _file(members: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
