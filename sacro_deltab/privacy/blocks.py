@@ -28,7 +28,10 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 GRID_BITS = 20
-CHUNK = 4096  # rows per exact product: (2²⁰+1500)²·4096 < 2⁵³, so a double-precision BLAS sum is an exact integer
+# Rows per exact product: (2²⁰+1500)²·1024 < 2⁵³, so a double-precision BLAS sum is an exact integer; few enough that
+# the copies of a few hundred columns stay near the CPU.
+CHUNK = 1024
+_EXACT_WIDTH = 1 << (53 - 2 * GRID_BITS)  # so many squares of at most 2⁴⁰ sum below 2⁵³: exact in double precision
 
 # Share of μ² per block, measured in simulation; see docs/privacy.md. Renormalised over the blocks a release has.
 FRACTIONS: Mapping[str, float] = {
@@ -78,12 +81,15 @@ def quantise(values: Array, bound: int | None = None) -> Ints:
     """Rows of norm ≤ 1 on the integer grid. A row whose exact integer norm exceeds the bound becomes zero."""
     width = values.shape[1]
     top = norm_bound(width) if bound is None else bound
-    limited = np.clip(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0), -1.0, 1.0)
-    ints = np.rint(limited * float(1 << GRID_BITS)).astype(np.int64)
+    if not np.isfinite(values).all():
+        values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
+    grid = np.clip(values, -1.0, 1.0) * float(1 << GRID_BITS)
+    np.rint(grid, out=grid)
+    ints = grid.astype(np.int64)
     if width == 0:
         return ints
-    too_long = np.einsum("ij,ij->i", ints, ints) > top * top
-    ints[too_long] = 0
+    whole = grid if width <= _EXACT_WIDTH else ints
+    ints[np.einsum("ij,ij->i", whole, whole) > top * top] = 0
     return np.asarray(ints)
 
 
@@ -197,7 +203,9 @@ def _product(left: Ints, right: Ints) -> Ints:
     """left'·right, exact: every partial sum is an integer below 2⁵³, which double precision holds."""
     if left.shape[0] > CHUNK:
         raise AssertionError("a chunk this long could round")
-    return np.asarray(np.rint(left.astype(np.float64).T @ right.astype(np.float64)).astype(np.int64))
+    first = left.astype(np.float64)
+    second = first if right is left else right.astype(np.float64)  # the same array: BLAS computes one triangle only
+    return np.asarray((first.T @ second).astype(np.int64))
 
 
 def add_noise(

@@ -144,6 +144,41 @@ def test_sums_are_exact_integers(seed: int, width: int, people: int, gram: bool)
     assert int(got["n"]) == people << GRID_BITS
 
 
+@pytest.mark.parametrize("kind", ["spread", "one corner", "signs"])
+def test_float_products_equal_the_integer_sums(kind: str) -> None:
+    """Double-precision BLAS over whole chunks gives the int64 sums to the last bit, also where they are largest."""
+    rng, people, width = np.random.default_rng(4), 2 * blocks.CHUNK + 5, 3
+    u = {
+        "spread": clip_rows(rng.normal(size=(people, width)), 1.0),
+        "one corner": np.tile([1.0, 0.0, -0.0], (people, 1)),
+        "signs": np.where(rng.random((people, 1)) < 0.5, -1, 1) * np.full((people, width), width**-0.5),
+    }[kind]
+    t = np.ones(people) if kind == "one corner" else rng.uniform(-1, 1, people)
+    got = Layout(width, confounds=1, gram=True).sums(u, t, t[:, None])
+    wide, first, second = quantise(u), quantise(t[:, None]), quantise((2 * t * t - 1)[:, None])
+    for name, value in {
+        "uu": wide.T @ wide, "ut": (wide.T @ first)[:, 0], "uq": (wide.T @ second)[:, 0], "cu": first.T @ wide,
+        "cc": first.T @ first, "cq": (first.T @ second)[:, 0], "u": wide.sum(axis=0), "qq": (second * second).sum(),
+    }.items():  # fmt: skip
+        assert value.dtype == np.int64
+        assert np.array_equal(got[name], value), name
+
+
+def test_grid_rows_are_the_same_however_wide_and_however_broken() -> None:
+    """The norm check is exact on both sides of the width where doubles would round; hostile entries become zero."""
+    top = blocks._EXACT_WIDTH
+    for width in (top, top + 1):
+        rows = np.zeros((3, width))
+        rows[0, :2], rows[1, 0], rows[2, :] = (1.0, 1.0), 1.0, 1.0
+        ints = quantise(rows)
+        assert not ints[0].any() and not ints[2].any() and ints[1, 0] == 1 << GRID_BITS
+        # exactly at the bound a row stays, one above it goes
+        assert quantise(rows[1:2], 1 << GRID_BITS).any() and not quantise(rows[1:2], (1 << GRID_BITS) - 1).any()
+    broken = np.array([[np.nan, 0.5], [np.inf, 0.5], [-np.inf, 0.5], [5.0, 0.0], [-7.0, 0.0]])
+    one = 1 << GRID_BITS
+    assert quantise(broken).tolist() == [[0, one // 2]] * 3 + [[one, 0], [-one, 0]]
+
+
 def test_sums_over_nodes_and_chunks_are_bit_equal() -> None:
     rng = np.random.default_rng(0)
     layout = Layout(6, gram=True)
