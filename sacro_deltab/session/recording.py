@@ -87,6 +87,8 @@ def notice_config(session: DeltabSession) -> None:
 
 def _judge(session: DeltabSession, candidate: Candidate) -> tuple[Judged, tuple[str, ...]]:
     """The rules' judgement, the pairs with other outputs, and the shape of the document as a checker sees it."""
+    from ..tables.solver import SolverError
+
     try:
         kin = kinship(session, candidate)
         history = history_facts(session, candidate, kin)
@@ -98,8 +100,10 @@ def _judge(session: DeltabSession, candidate: Candidate) -> tuple[Judged, tuple[
             waivers=session.waivers,
         )
         judged = shaped(session, judged)
-    except SacroDeltabError:
-        raise
+    except SacroDeltabError as error:
+        if not isinstance(error, SolverError):
+            raise
+        return _broken(candidate, error), (f"the tables could not be judged: {error}",)
     except Exception as error:
         return _broken(candidate, error), (f"{type(error).__name__} while judging",)
     notes = judged.problems + (judged.audit.pairs if judged.audit is not None else tuple(kin.notes))

@@ -124,7 +124,6 @@ def merges(session: DeltabSession, candidate: Candidate) -> tuple[str, ...]:
     if grouping is None or len(grouping) > MERGE_CELLS:
         return ()
     from ..tables import suggest_merges
-    from ..tables.intervals import Contradiction
 
     variable = next((c.variable for c in candidate.cells), None)
     problem = session.state.linked.problem(variable, candidate.cells)
@@ -138,10 +137,7 @@ def merges(session: DeltabSession, candidate: Candidate) -> tuple[str, ...]:
         for dimension, part in enumerate(labels[cell.id]):
             people[dimension][part] = people[dimension].get(part, 0) + int(cell.members.size)
     declared = None if grouping.widths is not None else _small_first(people)
-    try:
-        found = suggest_merges(problem, candidate.document.name, labels=labels, declared=declared, tries=MERGE_TRIES)
-    except Contradiction:  # the cohort itself is below the minimum: no merge can help
-        return ()
+    found = suggest_merges(problem, candidate.document.name, labels=labels, declared=declared, tries=MERGE_TRIES)
     return tuple(str(merge) for merge in found[:2])
 
 

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from .identities import Identity
 from .intervals import Contradiction, CountSystem, Interval
@@ -19,6 +19,8 @@ from .shares import Withhold, withhold
 from .span import Span, Union
 from .table import Problem
 from .witness import Widths
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -136,13 +138,13 @@ def audit_pattern(
     """Attack one pattern (`means=False`: leave the intervals of means out)."""
     suppressed = problem.pattern(suppressed)
     seen, n_intervals, relaxed = _read(problem, suppressed)
-    mean, outer = mean_intervals(seen, n_intervals) if means and problem.kind == "means" else ({}, ())
+    mean, outer = _means(problem, suppressed, seen, n_intervals) if means and problem.kind == "means" else ({}, ())
     disclosed = tuple(sorted(c for c, (lo, hi) in n_intervals.items() if lo == hi))
     span = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms])
     union = span.smallest(problem.policy.min_n)
     small = union is not None and is_primary_n(union.n, problem.policy.min_n, False)
     primary = set(problem.primary)
-    expert = _expert(problem, seen, n_intervals, mean, outer) if means else None
+    expert = _expert(problem, suppressed, seen, n_intervals, mean, outer) if means else None
     known = (mean, outer) if expert is None else (expert.mean_interval, expert.outer)
     widths = Widths(problem, seen, n_intervals, relaxed, *known)
     hidden = sorted(primary & suppressed)
@@ -182,8 +184,31 @@ def _read(problem: Problem, suppressed: frozenset[str]) -> tuple[Released, dict[
     return seen, *count_intervals(seen)
 
 
+def _believed(problem: Problem, suppressed: frozenset[str], seen: Released, attack: Callable[[Released, bool], T]) -> T:
+    """An attack on sums, of which the same holds as of N in `_read`: N alone may fit what a misled reader believes, but
+    not with the means. `attack` is told whether he may be misled."""
+    misled = breaks_rule(problem, suppressed)
+    try:
+        return attack(seen, misled)
+    except Contradiction:
+        if not misled:
+            raise
+    return attack(release(problem, suppressed, believes=False), False)
+
+
+def _means(
+    problem: Problem,
+    suppressed: frozenset[str],
+    seen: Released,
+    n: Mapping[str, Interval],
+    identities: Sequence[Identity] = (),
+) -> tuple[dict[str, MeanInterval], tuple[str, ...]]:
+    return _believed(problem, suppressed, seen, lambda read, misled: mean_intervals(read, n, identities, misled))
+
+
 def _expert(
     problem: Problem,
+    suppressed: frozenset[str],
     seen: Released,
     n: Mapping[str, Interval],
     mean: Mapping[str, MeanInterval],
@@ -193,9 +218,10 @@ def _expert(
         return None
     intervals = dict(mean)
     if problem.identities:
-        intervals, outer = mean_intervals(seen, n, problem.identities)
+        intervals, outer = _means(problem, suppressed, seen, n, problem.identities)
     if seen.squares:
-        intervals = _with_squares(seen, n, intervals)
+        known = intervals
+        intervals = _believed(problem, suppressed, seen, lambda read, misled: _with_squares(read, n, known, misled))
     margins = [i.atoms for i in problem.identities if i.is_margin]
     span = Span(seen.n_atoms, [*seen.rows, *margins], [a.n for a in problem.atoms])
     union = span.smallest(problem.policy.min_n)
@@ -210,12 +236,13 @@ def _expert(
 
 
 def _with_squares(
-    seen: Released, n: Mapping[str, Interval], mean: Mapping[str, MeanInterval]
+    seen: Released, n: Mapping[str, Interval], mean: Mapping[str, MeanInterval], misled: bool
 ) -> dict[str, MeanInterval]:
     """Means cut by mean² ≤ mean of squares, which the printed SDs bound."""
     largest = None if seen.value_bounds is None else max(abs(b) for b in seen.value_bounds) ** 2
     bounds = (0.0, 1e12 if largest is None else largest)
-    system = MeanSystem(seen.n_atoms, seen.counts, seen.squares, list(seen.targets.values()), bounds, seen.integer)
+    groups = list(seen.targets.values())
+    system = MeanSystem(seen.n_atoms, seen.counts, seen.squares, groups, bounds, seen.integer, misled=misled)
     out = dict(mean)
     for name, atoms in seen.targets.items():
         if n[name][1] == 0:
@@ -261,12 +288,13 @@ def exactly_disclosed(problem: Problem, suppressed: frozenset[str]) -> tuple[str
 
 
 def mean_intervals(
-    seen: Released, n: Mapping[str, Interval], identities: Sequence[Identity] = ()
+    seen: Released, n: Mapping[str, Interval], identities: Sequence[Identity] = (), misled: bool = False
 ) -> tuple[dict[str, MeanInterval], tuple[str, ...]]:
     """Interval of the mean of every withheld cell that may have somebody in it (`n`: the intervals of N), and the
-    cells whose interval may be wider than the exact one (large systems)."""
+    cells whose interval may be wider than the exact one (large systems). `misled`: see `_means`."""
+    groups = list(seen.targets.values())
     system = MeanSystem(
-        seen.n_atoms, seen.counts, seen.means, list(seen.targets.values()), seen.value_bounds, seen.integer, identities
+        seen.n_atoms, seen.counts, seen.means, groups, seen.value_bounds, seen.integer, identities, misled
     )
     known: dict[tuple[int, ...], MeanInterval] = {}
     out = {}
@@ -287,8 +315,12 @@ def group_intervals(
     n = CountSystem(seen.n_atoms, seen.counts, [group], seen.integer).interval(group)
     if problem.kind != "means" or n[1] == 0:  # nobody has no mean
         return n, None
-    system = MeanSystem(seen.n_atoms, seen.counts, seen.means, [group], seen.value_bounds, seen.integer)
-    return n, system.interval(group)
+
+    def attack(read: Released, misled: bool) -> MeanInterval:
+        known = (read.n_atoms, read.counts, read.means, [group], read.value_bounds, read.integer)
+        return MeanSystem(*known, misled=misled).interval(group)
+
+    return n, _believed(problem, suppressed, seen, attack)
 
 
 def audit(problem: Problem) -> AuditReport:

@@ -10,6 +10,7 @@ from ..errors import InputError
 from .complement import protect
 from .rounding import round_value, shown_n
 from .shares import withhold
+from .solver import SolverError
 from .table import Cell, Problem
 
 Labels = Mapping[str, tuple[str, ...]]
@@ -71,7 +72,10 @@ def suggest_merges(
     missing = next((c.id for c in cells if c.id not in where), None)
     if missing is not None:
         raise InputError(f"no labels for cell {missing!r}")
-    if not _withheld(problem, table, requirement)[0]:
+    try:
+        if not _withheld(problem, table, requirement)[0]:
+            return ()
+    except SolverError:  # not even the table as it is can be judged
         return ()
     found: list[Merge] = []
     for joins in (1, 2, 3):
@@ -82,7 +86,10 @@ def suggest_merges(
             merged = _merged(problem, table, where, plan)
             if merged is None:
                 continue
-            withheld, suppressed, total = _withheld(merged, table, requirement)
+            try:
+                withheld, suppressed, total = _withheld(merged, table, requirement)
+            except SolverError:  # a suggestion that cannot be judged is none
+                continue
             if not withheld:
                 names = tuple(tuple(group) for _, group in plan)
                 found.append(Merge(table, names, suppressed, total))

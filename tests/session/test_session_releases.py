@@ -13,6 +13,7 @@ from session_helpers import new_session, write_profile
 
 from sacro_deltab.errors import InputError, RefusedError
 from sacro_deltab.session.grouping import AgeBands
+from sacro_deltab.tables.solver import SolverError
 
 
 @pytest.fixture(scope="module")
@@ -79,14 +80,17 @@ def test_preview_records_nothing(shared: Any, values: Any) -> None:
         shared.preview("secrets", values)
 
 
-def test_a_check_that_raises_leaves_a_failed_record(shared: Any, values: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [ZeroDivisionError, SolverError])
+def test_a_check_that_raises_leaves_a_failed_record(
+    shared: Any, values: Any, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
     import sacro_deltab.session.recording as recording
 
     def broken(*args: Any, **kwargs: Any) -> Any:
-        raise ZeroDivisionError("inside detail 7")
+        raise error("inside detail 7")
 
     monkeypatch.setattr(recording, "judge_output", broken)
-    entry = shared.release_sd(values, name="broken_sd")
+    entry = shared.release_sd(values, name=f"broken_sd_{error.__name__.lower()}")
     assert entry.status == "fail" and entry.kept_inside
     record = shared.acro.results.get(entry.uid)
     assert record.status == "fail"

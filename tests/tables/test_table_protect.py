@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from sacro_deltab.errors import InputError
 from sacro_deltab.tables import Limits, Problem, TablePolicy, audit_pattern, protect, suggest_merges
+from sacro_deltab.tables.solver import SolverError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from tables_instances import instance
@@ -136,6 +137,19 @@ def test_merges_save_a_table() -> None:
     assert declared[0].groups == (("40-44", "55-59"),)
     with pytest.raises(InputError):
         suggest_merges(problem, "nowhere")
+
+
+def test_a_merge_that_cannot_be_judged_is_no_suggestion(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = table({"40-44": 15, "45-49": 41, "50-54": 42, "55-59": 43})
+
+    def unsettled(problem: Problem, **kwargs: object) -> object:
+        if first and len(problem.cells) == 5:
+            return protect(problem)
+        raise SolverError("no answer")
+
+    monkeypatch.setattr("sacro_deltab.tables.merges.protect", unsettled)
+    for first in (True, False):
+        assert suggest_merges(problem, "t1") == ()
 
 
 def test_parameters_come_from_the_rule_set() -> None:
