@@ -102,7 +102,8 @@ def _facts(job: Job, ruleset: RuleSet, kind: str) -> dict[str, Fact]:
         **noise,
     }
     facts = {name: Fact(name, value, Provider.COMPUTED) for name, value in values.items()}
-    ledger: dict[str, FactValue] = {"ledger.accountant": "sum", "ledger.entry": kind in _WEIGHTS}
+    ledger: dict[str, FactValue] = {"ledger.accountant": "sum", "ledger.entry": kind in _WEIGHTS,
+                                    "ledger.n_protected": job.adjacency == "add_remove"}  # fmt: skip
     facts |= {name: Fact(name, value, Provider.LEDGER) for name, value in ledger.items()}
     words: dict[str, FactValue] = {
         "cohort.unit": "person",

@@ -37,13 +37,15 @@ COUNT_SHARE = 0.2  # of ε (Laplace) or of μ² (Gaussian) that goes to N under 
 class NoisyStatistic:
     """Noised means, the SD of their noise (same unit), and what may be said of it.
 
-    value and noise_sd: one number per group, or one for the whole cohort.
+    value and noise_sd: one number per group, or one for the whole cohort. n_noisy: the release's own noisy count,
+    rounded, at least 1 (`add_remove` only): the one N that may be used beside it.
     """
 
     value: Array
     noise_sd: Array
     sensitivity: float
     statement: PrivacyStatement
+    n_noisy: int | None = None
 
 
 def release_mean(
@@ -169,8 +171,9 @@ def _release(
     receipt = spend(request)
     if library == "diffprivlib":
         value, noise_sd = _diffprivlib(v, scale.sensitivity, request)
+        count = None
     else:
-        value, noise_sd = _exact(v, codes, sizes, request, max(abs(lower), abs(upper)), upper - lower)
+        value, noise_sd, count = _exact(v, codes, sizes, request, max(abs(lower), abs(upper)), upper - lower)
     if label == "formal" and (receipt is None or not receipt.pinned):
         label = "heuristic"
         reason = "no ledger holds the spend" if receipt is None else "the ledger is not one the TRE has pinned"
@@ -185,7 +188,11 @@ def _release(
         proof=PROOF_MEAN if label == "formal" else None,
     )  # fmt: skip
     return NoisyStatistic(
-        value, noise_sd, scale.sensitivity, statement if receipt is None else statement.with_ledger(receipt)
+        value,
+        noise_sd,
+        scale.sensitivity,
+        statement if receipt is None else statement.with_ledger(receipt),
+        None if count is None else round(count),
     )
 
 
@@ -223,8 +230,11 @@ def _all_relations(request: SpendRequest, lower: float, upper: float) -> dict[st
 
 def _exact(
     v: Array, codes: Ints, sizes: Array, request: SpendRequest, largest: float, full: float
-) -> tuple[Array, Array]:
-    """Sums on the integer grid of `largest`, discrete noise; groups are disjoint, so each cell carries full noise."""
+) -> tuple[Array, Array, float | None]:
+    """(means, SDs of their noise, noisy N under `add_remove`): sums on the integer grid of `largest`, discrete noise.
+
+    Groups are disjoint, so each cell carries full noise.
+    """
     ints = np.clip(np.rint(v / largest * _ONE), -_ONE, _ONE).astype(np.int64)
     sums = np.zeros(sizes.size, dtype=np.int64)
     np.add.at(sums, codes, ints)
@@ -233,11 +243,11 @@ def _exact(
     noise, sd = _draw(request, reach, share, sums.size)
     total, total_sd = (sums + noise) / _ONE * largest, sd / _ONE * largest
     if request.adjacency != "add_remove":
-        return np.asarray(total / sizes), np.asarray(total_sd / sizes)
+        return np.asarray(total / sizes), np.asarray(total_sd / sizes), None
     noise, count_sd = _draw(request, _ONE, COUNT_SHARE, 1)
     count = max(1.0, float(int(v.size * _ONE) + int(noise[0])) / _ONE)
     mean = np.clip(total / count, -largest, largest)
-    return np.asarray(mean), np.sqrt(total_sd**2 + (mean * count_sd / _ONE) ** 2) / count
+    return np.asarray(mean), np.sqrt(total_sd**2 + (mean * count_sd / _ONE) ** 2) / count, count
 
 
 def _draw(request: SpendRequest, reach: int, share: float, size: int) -> tuple[Ints, float]:

@@ -22,6 +22,7 @@ from .tabular import MARKS, MISSING, TableData, number
 _COUNT_METHODS = frozenset({"crosstab", "pivot_table"})
 _ASK = ("Do the groups, exclusions and earlier releases of this table leave no small group to be worked out?",)
 _OWN = "Release it through DeltabSession, which measures what this record leaves out."
+_N = "Leave it out; only noised outputs go on beside an add_remove model. Or use zero_out_N_public from the start."
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,15 @@ class Grid:
 
 
 def check_acro(
-    report: Report, records: list[Record], files: Mapping[str, Snapshot], context: Context, min_n: int
+    report: Report,
+    records: list[Record],
+    files: Mapping[str, Snapshot],
+    context: Context,
+    min_n: int,
+    *,
+    n_protected: bool = False,
 ) -> None:
-    """Judge plain ACRO records into `report`."""
+    """Judge plain ACRO records into `report`; where an add_remove release protects N none may leave: all rest on N."""
     mine = {ref.name for record in records for ref in record.files}
     contents = {name: read_content(files[name], context.limits) for name in sorted(mine & set(files))}
     counts: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, Grid]] = {}
@@ -58,6 +65,8 @@ def check_acro(
         for ref in record.files:
             file = _file(record, ref, files, contents, counts, context, min_n)
             file.add(*(finding for names, finding in pairs if ref.name in names))
+            if n_protected and not file.kept_inside:
+                file.add(note("exact-n", "block", "It rests on an exact N beside an add_remove model.", next_step=_N))
             report.outputs.append(file)
             if file.kept_inside:
                 report.kept_inside.append(file.file)

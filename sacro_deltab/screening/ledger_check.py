@@ -31,6 +31,16 @@ class LedgerView:
     ledger: Ledger | None = None
     closed: dict[tuple[str | None, str], int] = field(default_factory=dict)  # (file name, digest) → the spend it closes
     spends: dict[int, Mapping[str, Any]] = field(default_factory=dict)  # what each spend paid for
+    protected: set[str | None] = field(default_factory=set)  # partitions with a spend under add_remove
+
+    def protects_n(self, cohort: str, unit: str) -> bool:
+        """Whether a release under add_remove, which protects N, was paid for on this cohort (any, where unreadable)."""
+        from ..privacy.ledger.canonical import partition_key
+
+        try:
+            return partition_key(cohort, unit) in self.protected
+        except SacroDeltabError:
+            return bool(self.protected)
 
     def to_json(self) -> dict[str, Any] | None:
         """For the report's `privacy`."""
@@ -99,6 +109,8 @@ def open_view(url: str | Path | None, pinned: list[Mapping[str, str]], *, named:
     for entry in view.ledger.history():
         if entry.kind == "spend":
             view.spends[entry.seq] = json.loads(entry.body)
+            if view.spends[entry.seq].get("adjacency") == "add_remove":
+                view.protected.add(entry.partition)
         if entry.kind == "close" and entry.ref is not None:
             body = json.loads(entry.body)
             if "files" not in body:  # closed with one digest: one file, whatever its name

@@ -99,15 +99,23 @@ def _facts(session: Session, entry: Mapping[str, Any], raw: OutputDocument, prov
     applied = facts.get("dp.applied")
     noisy = applied is not None and applied.value is True
     counts = session.view.counts and (proved or not noisy)
-    more = [Fact("ledger.pinned", counts, Provider.LEDGER), *_n_protected(session)]
+    more = [Fact("ledger.pinned", counts, Provider.LEDGER), *_n_protected(session, facts)]
     label = facts.get("dp.label")
     if label is not None and label.value == "formal" and not (proved and session.view.counts):
         more.append(Fact("dp.label", "heuristic", Provider.COMPUTED))
     return facts.with_facts(*more)
 
 
-def _n_protected(session: Session) -> list[Fact]:
-    return [Fact("ledger.n_protected", True, Provider.LEDGER)] if session.n_protected else []
+def _n_protected(session: Session, facts: Facts) -> Iterator[Fact]:
+    """Beside an add_remove release; only what was noised under it has another N than the exact one."""
+    if not session.n_protected:
+        return
+    yield Fact("ledger.n_protected", True, Provider.LEDGER)
+    noised = (fact := facts.get("dp.applied")) is not None and fact.value is True
+    relation, origin = facts.get("dp.adjacency"), facts.get("n.origin")
+    public = noised and origin is not None and origin.value == "public_bound"
+    if not public and (relation is None or not noised or relation.value != "add_remove"):
+        yield Fact("n.origin", "exact", Provider.COMPUTED)
 
 
 class _Recorded:
@@ -286,7 +294,7 @@ def _judge_plot(session: Session, entry: Mapping[str, Any], shared: FileReport) 
         Fact("output.known", entry["type"] in session.context.output_types, Provider.COMPUTED),
         Fact("output.format", "png", Provider.COMPUTED),
         Fact("ledger.pinned", session.view.counts, Provider.LEDGER),
-        *_n_protected(session),
+        *_n_protected(session, facts),
     )
     try:
         add_decision(

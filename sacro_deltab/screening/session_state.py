@@ -33,6 +33,7 @@ class Session:
     contents: dict[str, Content] = field(default_factory=dict)
     read: dict[str, tuple[OutputDocument | None, list[Noted]]] = field(default_factory=dict)
     tables: TableFindings | None = None
+    _protected: bool | None = None
     _by_file: dict[str, Mapping[str, Any]] | None = None
 
     @property
@@ -42,6 +43,16 @@ class Session:
             return []
         return [p for p in (self.evidence["tables"], *self.evidence.get("tables_more", ())) if p]
 
+    @property
+    def n_protected(self) -> bool:
+        """Whether an add_remove release on these people protects N: of this folder, as recorded, or in the ledger."""
+        if self._protected is None:
+            self._protected = self.evidence is not None and (
+                any(_under_add_remove(entry) for entry in self.evidence["outputs"])
+                or self.view.protects_n(str(self.evidence["session"]["cohort"]), self.evidence["session"]["unit"])
+            )
+        return self._protected
+
     def entry_of(self, record: Record) -> Mapping[str, Any] | None:
         """The evidence entry that names this record's files."""
         if self._by_file is None:
@@ -49,3 +60,9 @@ class Session:
             self._by_file = {name: entry for entry in reversed(listed) for name in entry["files"]}
         found = (self._by_file.get(ref.name) for ref in record.files)
         return next((entry for entry in found if entry is not None), None)
+
+
+def _under_add_remove(entry: Mapping[str, Any]) -> bool:
+    said = {name: fact["value"] for name, fact in entry["facts"]["facts"].items()}
+    stated = (entry["privacy"] or {}).get("adjacency")
+    return "add_remove" in (said.get("dp.adjacency"), stated) or said.get("ledger.n_protected") is True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -88,10 +89,30 @@ class Budget:
 
     def n_is_secret(self) -> bool:
         """Whether a release under `add_remove`, which protects N itself, was ever paid for on these data."""
-        import json
+        return "add_remove" in self._relations().values()
 
+    def exact_n_used(self) -> str | None:
+        """What already rests on the exact N of these data, in words; None where nothing does.
+
+        Releases that a spend paid for follow that spend's relation; all others are without noise.
+        """
+        relations = self._relations()
+        if set(relations.values()) - {"add_remove"}:
+            return "a release of these data was paid for under a relation that takes N as public"
+        noisy = set()
+        for entry in self.ledger.history(self.partition):
+            if entry.kind == "close" and entry.ref in relations:
+                body = json.loads(entry.body)
+                noisy |= {body.get("sha256"), *body.get("files", {}).values()}
+        for release in self.ledger.releases(self.partition):
+            if release.sha256 is None or release.sha256 not in noisy:
+                return f"an earlier release of these data ({release.output}) rests on it"
+        return None
+
+    def _relations(self) -> dict[int, str]:
+        """Number of each spend on these data → its neighbouring relation."""
         spends = (entry for entry in self.ledger.history(self.partition) if entry.kind == "spend")
-        return any(json.loads(entry.body).get("adjacency") == "add_remove" for entry in spends)
+        return {entry.seq: str(json.loads(entry.body).get("adjacency")) for entry in spends}
 
     def facts(self, receipt: Receipt | None = None) -> dict[str, Fact]:
         """Ledger facts for one output: after `receipt` where it was noised, else as the ledger stands."""
@@ -106,6 +127,7 @@ class Budget:
             "ledger.delta_total": float(totals.delta_sum),
             "ledger.exhausted_before": before.epsilon_sum >= most * (1 - 1e-12),
             "ledger.earlier_model_exports": int(before.model_exports),
+            "ledger.n_protected": self.n_is_secret(),
             "cohort.overlap_checked": self.check is not None and self.check.status != "not_checked",
             "cohort.overlap_found": self.check is not None and self.check.review and self.check.status != "not_checked",
         }

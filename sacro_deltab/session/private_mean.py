@@ -36,15 +36,16 @@ def private_mean_candidate(
     """Mean over the roster (a missing value counts as 0, a null record), each value clipped to ±bound.
 
     Relation `zero_out_N_public`: one person moves the sum by at most the bound, so the mean by bound/N. Beside a model
-    trained under `add_remove` the same relation holds here: sum and N are noised, and the facts use that model's noisy
-    N. The noise is drawn by `privacy.statistics.release_mean`.
+    trained under `add_remove`, here or in an earlier session, the same relation holds: sum and N are noised, and the
+    facts use that model's noisy N, or this release's own. The noise is drawn by `privacy.statistics.release_mean`.
     """
     from ..privacy import laplace_scale
     from ..privacy.statistics import COUNT_SHARE, release_mean
 
     people = session.state.roster(rows_of(values)).mean_by_person(values)
     noisy = next((t.n_noisy for t in session.models.values() if t.n_noisy is not None), session.n_noisy)
-    n = int(people.size) if noisy is None else noisy
+    secret = noisy is not None or session.budget.n_is_secret()
+    n_public = None if secret else int(people.size)
     own = float(session.ruleset.parameters["delta_bound_years"])
     try:
         bound = own if bound_years is None else float(bound_years)
@@ -52,15 +53,15 @@ def private_mean_candidate(
         bound = math.nan
     if not (math.isfinite(bound) and bound > 0):
         raise InputError("the clip must be above 0 years", next_step="Leave bound_years out for the rule set's own.")
-    adjacency: Adjacency = "zero_out_N_public" if noisy is None else "add_remove"
-    scale = laplace_scale(-bound, bound, int(people.size) if noisy is None else None, epsilon, adjacency)
-    drawn_at = float(scale) if noisy is None else float(scale) / (1 - COUNT_SHARE)
+    adjacency: Adjacency = "add_remove" if secret else "zero_out_N_public"
+    scale = laplace_scale(-bound, bound, n_public, epsilon, adjacency)
+    drawn_at = float(scale) / (1 - COUNT_SHARE) if secret else float(scale)
     origin = str(session.model_origin(values)["model.origin"].value)
     if model is not None and origin == "formal_release" and not _formal(session, model):
         origin = "unprotected"
     name = build.safe_name(name or "delta_mean_private")
     receipts: list[Receipt] = []
-    spend = session.budget.spender(None if noisy is not None else n, receipts)
+    spend = session.budget.spender(n_public, receipts)
 
     def paid(request: SpendRequest) -> Receipt:
         receipt = spend(request)
@@ -71,6 +72,7 @@ def private_mean_candidate(
         people, epsilon=epsilon, spend=paid, lower=-bound, upper=bound, adjacency=adjacency,
         model_source=_SOURCES[origin], bounds_provenance="ruleset" if bound == own else "unregistered", outputs=(name,),
     )  # fmt: skip
+    n = next(int(known) for known in (n_public, noisy, released.n_noisy) if known is not None)
     statement, value = released.statement.to_json(), float(released.value[0])
     statement["bounds"]["bound_years"] = bound
     if session.state.ids is None:
@@ -90,12 +92,11 @@ def private_mean_candidate(
         "dp.value_max_abs": bound,
     }
     facts = summary_facts(people, session.ruleset.parameters) | computed(n=n, value=value, model__origin=origin)
-    if noisy is not None:
+    if secret:
         facts |= computed(n_node=n)
     built = build_facts(session, document, facts, noise=noise_facts, receipt=receipts[-1])
-    return Candidate(
-        document, built, privacy=statement, receipt=receipts[-1], n=int(people.size) if noisy is None else None
-    )
+    # Noise covers what the difference from an earlier release tells; an exact N would be asked of it otherwise.
+    return Candidate(document, built, privacy=statement, receipt=receipts[-1], n=None)
 
 
 def _formal(session: DeltabSession, model: Any | None) -> bool:

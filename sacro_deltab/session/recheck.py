@@ -23,6 +23,7 @@ def recheck(session: DeltabSession) -> None:
     from .recording import notice_config
 
     notice_config(session)
+    _refuse_exact_n(session)
     add_foreign(session)
     for first, second in recheck_pairs(session):
         raise RefusedError(
@@ -43,3 +44,23 @@ def recheck(session: DeltabSession) -> None:
         f"a small group can be worked out from the outputs of this session together: {names}",
         next_step="Take one of them back with session.drop(name) (ACRO's own with acro.remove_output), then finalise.",
     )
+
+
+def _refuse_exact_n(session: DeltabSession) -> None:
+    """Outputs judged before another session paid under add_remove, and ACRO's own, which print exact counts."""
+    if not session.budget.n_is_secret():
+        return
+    for entry in session.entries:
+        origin = entry.facts.get("n.origin")
+        if not entry.kept_inside and (origin is None or origin.value == "exact"):
+            raise RefusedError(
+                f"{entry.name} rests on an exact N, and by now an add_remove release on these people protects N",
+                next_step=f"Take it back with session.drop({entry.name!r}), then finalise.",
+            )
+    ours = {entry.uid for entry in session.entries}
+    for uid in session.acro.results.results:
+        if uid not in ours:
+            raise RefusedError(
+                f"ACRO's own {uid} rests on an exact N, which the add_remove release on these people protects",
+                next_step=f"Take it out with acro.remove_output({uid!r}), then finalise.",
+            )

@@ -138,11 +138,7 @@ def train(
     """See `DeltabSession.train_private`."""
     from ..privacy import train_private
 
-    if adjacency == "add_remove" and any(e.type == "n_subjects" and not e.kept_inside for e in session.entries):
-        raise PrivacyError(
-            "this session already prints the exact N, which add_remove protects",
-            next_step="Drop n_subjects first, or train with adjacency='zero_out_N_public'.",
-        )
+    _refuse_mixed_n(session, adjacency)
     names = _names(X, feature_names)
     ages = numbers(age)
     roster = session.state.roster(ages.size)
@@ -199,6 +195,29 @@ def train(
         session.journal.write("spend", {"entry": receipt.entry, "epsilon": float(epsilon)})
     session.journal.write("trained", {"n_noisy": model.n_noisy})
     return model
+
+
+def _refuse_mixed_n(session: DeltabSession, adjacency: str) -> None:
+    """N is public to every release on these people or to none: refused before anything is spent."""
+    if adjacency != "add_remove":
+        if session.budget.n_is_secret():
+            raise PrivacyError(
+                "an earlier release on these people was paid for under add_remove, which protects N; this training "
+                "would use N as public",
+                next_step="Train with adjacency='add_remove'.",
+            )
+        return
+    public = "Train with adjacency='zero_out_N_public'."
+    for entry in session.entries:
+        origin = entry.facts.get("n.origin")
+        if not entry.kept_inside and (origin is None or origin.value == "exact"):
+            raise PrivacyError(
+                f"{entry.name} of this session rests on the exact N, which add_remove protects",
+                next_step=f"Take it back first with session.drop({entry.name!r}). Or: {public}",
+            )
+    used = session.budget.exact_n_used()
+    if used is not None:
+        raise PrivacyError(f"the exact N, which add_remove protects, is out: {used}", next_step=public)
 
 
 def _within(confounds: Any | None, bounds: Any | None, basis: Any | None) -> bool:
