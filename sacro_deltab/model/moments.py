@@ -32,7 +32,7 @@ SCHEMA_ID = "sacro_deltab/moments/1"
 _MEMBERS = ("header.npy", "matrix.npy", "x_centre.npy", "x_scale.npy", "conf_centre.npy", "conf_scale.npy")
 _HEADER_LIMIT = 16 * 2**20  # bytes: names of a few hundred thousand features
 _NPY = 128  # bytes before the numbers in an .npy member
-_BLOCK = 256  # rows copied at once: the centred copy is still in the cache when BLAS reads it
+_CACHE = 2**16  # numbers copied at once (512 KiB): the centred copy is still near the CPU when BLAS reads it
 
 
 @dataclass
@@ -128,10 +128,11 @@ class Moments:
         f, k, size = len(self.feature_names), len(self.conf_names), self.size
         width = -(-size // 8) * 8  # padded with zeros: rows stay aligned
         if self._buffer is None:
-            self._buffer = np.zeros((_BLOCK, width))
+            self._buffer = np.zeros((_block_rows(width), width))
+        step = self._buffer.shape[0]
         triangle = np.zeros((width, width), order="F")
-        for start in range(0, x.shape[0], _BLOCK):
-            rows = slice(start, min(start + _BLOCK, x.shape[0]))
+        for start in range(0, x.shape[0], step):
+            rows = slice(start, min(start + step, x.shape[0]))
             z = self._buffer[: rows.stop - start]
             z[:, 0] = 1.0
             if c is not None:
@@ -280,6 +281,11 @@ class Moments:
             )
         out._sums = matrix
         return out
+
+
+def _block_rows(width: int) -> int:
+    """Rows per BLAS update: what the cache holds, but enough that a large triangle is not fetched too often."""
+    return max(_CACHE // width, min(width // 4, 512), 8) // 8 * 8
 
 
 def _constant(value: npt.ArrayLike | None, length: int, default: float, name: str) -> Array:
