@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from declarations import ATTEST, DECLARE
 from session_helpers import new_session
 
 from sacro_deltab import DeltabSession
@@ -201,3 +202,35 @@ def test_the_checker_needs_no_word_of_the_session(make_session: Any, place: Path
         report = check_paths([kept])
         mine = next(o for o in report.outputs if o.file == name)
         assert any("DP-29" in f.rules for f in mine.findings)
+
+
+def run_command(*more: str) -> int:
+    from sacro_deltab.cli import main
+
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", "--ages", "ages.csv", "--features", "idps.csv", "--groups", "groups.csv", "--by", "sex", *more])
+    return int(stopped.value.code or 0)
+
+
+def test_run_releases_the_weights_and_says_why_the_tables_stay(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import sacro_deltab.session.attacking as attacking
+
+    monkeypatch.setattr(attacking, "attack_training", lambda *a, **k: None)  # takes seconds, and is tested elsewhere
+    pd.DataFrame({"age": STUDY.age}).to_csv("ages.csv", index=False)
+    pd.DataFrame(STUDY.X, columns=NAMES).to_csv("idps.csv", index=False)
+    SEX.to_frame().to_csv("groups.csv", index=False)
+    BASIS.save(place / "basis.json")
+    (place / "declare.json").write_text(json.dumps(DECLARE), encoding="utf-8")
+    (place / "attest.json").write_text(json.dumps(ATTEST), encoding="utf-8")
+    noise = ["--basis", "basis.json", "--epsilon", "0.5", "--declare", "declare.json", "--attest", "attest.json"]
+    code = run_command(*noise, "--adjacency", "add_remove", "--out", "out")
+    text = capsys.readouterr().out
+    assert code == 3, text  # weights go to a person: the ledger is not pinned
+    assert "no exact statistics or tables" in text and "--epsilon-mean" in text
+    found = verdicts(place / "out")
+    assert found["mean_delta_by_sex.csv"] == found["delta_mean.csv"] == "fail" and found["beta1.csv"] == "review"
+    assert run_command("--out", "again") == 1  # tables alone, later: nothing may leave
+    code = run_command(*noise, "--adjacency", "zero_out_N_public", "--out", "third")
+    assert code in (1, 2) and "add_remove" in capsys.readouterr().err and not (place / "third").exists()
