@@ -204,8 +204,8 @@ def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -
     say("judging tables and statistics")
     if session.budget.n_is_secret():
         yield (
-            "no exact statistics or tables: they rest on an exact N, which an add_remove model protects; use --adjacency "
-            "zero_out_N_public on people without such a model, or --epsilon-mean for a noised mean"
+            "no exact statistics or tables: they rest on an exact N, which an add_remove model protects; use "
+            "--adjacency zero_out_N_public on people without such a model, or --epsilon-mean for a noised mean"
         )
     try:
         session.refuse_other_than_deltas(deltas, np.asarray(deltas, dtype=np.float64))
