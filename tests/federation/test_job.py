@@ -73,6 +73,14 @@ def test_what_will_be_blocked_is_said(home: Path) -> None:
     assert any("DP-01" in rules for rules, _, _ in found["noised_moments"].says)
 
 
+def test_exact_tables_beside_an_add_remove_model_are_forecast_as_blocked(home: Path) -> None:
+    data = content(home)
+    data["privacy"]["adjacency"] = "add_remove"
+    found = {f.output: f for f in forecast(load_job(write(home, data)), load_ruleset())}
+    assert any("DP-29" in rules for rules, _, _ in found["mean of delta by group"].says)
+    assert found["mean of delta by group"].verdict == "fail" and found["noised_moments"].verdict != "fail"
+
+
 def test_shared_noise_costs_each_node_more(home: Path) -> None:
     data = content(home)
     data["privacy"] |= {"noise_model": "distributed", "delta_dp": 1e-6}
