@@ -55,7 +55,7 @@ class MeanSystem:
         self.cap = float(10 * total + 1000)
         self.whole = self._cut()
         self.outer: set[tuple[int, ...]] = set()  # groups whose interval holds the exact one and may be wider
-        self._free: dict[int, _FreeSums | None] = {}  # by component
+        self._free: dict[tuple[int, ...], _FreeSums | None] = {}  # by the classes that hang together
 
     def _classes(self, group: Sequence[int]) -> list[int]:
         return sorted({self.label[a] for a in group})
@@ -106,9 +106,10 @@ class MeanSystem:
         """
         if self.bounds is not None or not self.integer or len(members) > WHOLE:
             return False
-        if members[0] not in self._free:
-            self._free[members[0]] = _FreeSums.of(problem)
-        free = self._free[members[0]]
+        key = tuple(members)  # a group may touch several components: positions are those of all of them
+        if key not in self._free:
+            self._free[key] = _FreeSums.of(problem)
+        free = self._free[key]
         return free is not None and free.moves(problem.n_columns)
 
 

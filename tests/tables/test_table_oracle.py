@@ -102,6 +102,10 @@ def test_means_do_not_fit_what_a_misled_reader_believes() -> None:
     assert compare(100_810, means=True) == 4  # N alone fits the rule that one of the patterns breaks
 
 
+def test_a_group_that_touches_several_components() -> None:
+    assert compare(101_960, means=True) == 4
+
+
 def test_choices() -> None:
     assert sum(compare_choice(seed) for seed in range(40)) > 8
 
