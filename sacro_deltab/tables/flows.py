@@ -83,6 +83,29 @@ class Bounds:
     hi: int | None
 
 
+def _most_people(
+    variables: Sequence[Bounds], rows: Sequence[tuple[Sequence[int], Bounds]], families: Sequence[int]
+) -> int:
+    """A bound of everybody: by the outermost rows of a family, or all bounds together where some are open above."""
+    most = sum(b.lo + (b.hi or 0) for b in [*variables, *(b for _, b in rows)])
+    if any(b.hi is None for b in variables):
+        return most
+    for family in (0, 1):
+        index = sorted((i for i, f in enumerate(families) if f == family), key=lambda i: -len(rows[i][0]))
+        covered: set[int] = set()
+        total = 0
+        for i in index:
+            members, bounds = rows[i]
+            if members[0] in covered:  # nested in an earlier one
+                continue
+            covered.update(members)
+            inside = sum(variables[v].hi or 0 for v in members)
+            total += inside if bounds.hi is None else min(bounds.hi, inside)
+        total += sum(b.hi or 0 for v, b in enumerate(variables) if v not in covered)
+        most = min(most, total)
+    return most
+
+
 class Network:
     """Circulations of one component.
 
@@ -99,9 +122,9 @@ class Network:
     ) -> None:
         self.n_variables = len(variables)
         bounds = [*variables, *(b for _, b in rows)]
-        total = sum(b.lo + (b.hi or 0) for b in bounds)  # no extreme flow is larger than all bounds together
+        total = _most_people(variables, rows, families)  # no extreme flow is larger
         self.big = max(1, min(total + 1, LIMIT))
-        self.fits = total < LIMIT
+        self.fits = total < LIMIT and sum(b.lo for b in bounds) < LIMIT
         self.tail: list[int] = []
         self.head: list[int] = []
         self.lo: list[int] = []

@@ -20,6 +20,7 @@ from .solver import INF, Model, SolverError
 Interval = tuple[int, int | None]
 WHOLE = 400  # variables of one component up to which whole numbers are insisted on
 NODES = 5_000
+PUSHES = 15_000_000  # cells asked about × arcs up to which the intervals of a network are worked out (half a minute)
 LARGE = 3_000  # variables of one component from which only algebra and bound propagation are used
 
 
@@ -64,6 +65,7 @@ class CountSystem:
         self.label, self.k = merge_atoms(n_atoms, groups)
         self.integer = integer
         self.relaxed: set[tuple[int, ...]] = set()  # groups whose interval is the linear one (it holds the exact one)
+        self.moving: set[tuple[int, ...]] = set()  # of these, groups shown to be not exactly known
         merged: dict[tuple[int, ...], Row] = {}
         for c in counts:
             key = _classes(c.atoms, self.label)
@@ -207,6 +209,21 @@ class CountSystem:
         """Whether the interval of a group came from linear programming alone."""
         return any(members in self.relaxed for members in self._parts(group).values())
 
+    def moves(self, group: Sequence[int]) -> bool:
+        """Whether a group with a relaxed interval is nevertheless shown to be not exactly known."""
+        return any(members in self.moving for members in self._parts(group).values())
+
+    def bounds(self, group: tuple[int, ...]) -> Interval:
+        """Bounds of free classes of one component that hold the exact interval; said to be no more than that."""
+        self.relaxed.add(group)
+        tops = [self.hi[v] for v in group]
+        high = None if any(t is None for t in tops) else sum(t for t in tops if t is not None)
+        if len(group) > 1 or high is None:
+            for row in self.component_rows[self.component[group[0]]]:
+                if row.hi is not None and set(group) <= set(row.variables):
+                    high = row.hi if high is None else min(high, row.hi)
+        return sum(self.lo[v] for v in group), high
+
     def fixed(self, group: Sequence[int]) -> bool:
         """Whether the N of a group is exactly known."""
         return all(self._solver(c).fixed(members) for c, members in self._parts(group).items())
@@ -215,19 +232,33 @@ class CountSystem:
 class _FlowComponent:
     """One connected component that is a network (`flows.py`)."""
 
-    def __init__(self, network: Network, arcs: dict[tuple[int, ...], int], rest: _Component) -> None:
+    def __init__(self, network: Network, arcs: dict[tuple[int, ...], int], rest: _Component, asked: int) -> None:
         self.network, self.arcs, self.rest = network, arcs, rest
+        self.large = asked * len(network.tail) > PUSHES
         self._flags: dict[int, bool] | None = None
 
     def interval(self, group: tuple[int, ...]) -> Interval:
         """By two maximum flows; groups that are no arc go to the whole-number program."""
         arc = self.arcs.get(group)
+        if self.large:
+            return self._outer(group, arc)
         if arc is None:
             return self.rest.interval(group)
         top = self.rest.system.hi
         if any(top[v] is None for v in group):  # in no row with an upper bound: the flow on it is cut nowhere
             return self.network.least(arc), None
         return self.network.interval(arc)
+
+    def _outer(self, group: tuple[int, ...], arc: int | None) -> Interval:
+        """Too many cells for a flow each: what is exactly known by bridges, else bounds."""
+        system = self.rest.system
+        if arc is not None and self.fixed(group):
+            assert self.network.flow is not None
+            value = int(self.network.flow[arc])
+            return value, value
+        if arc is not None:
+            system.moving.add(group)
+        return system.bounds(group)
 
     def fixed(self, group: tuple[int, ...]) -> bool:
         """By bridges where the group is an arc."""
@@ -271,7 +302,7 @@ def _flow_component(system: CountSystem, name: int) -> _FlowComponent | None:
         raise Contradiction("no table fits what is published", next_step="check the table's totals")
     arcs: dict[tuple[int, ...], int] = {(v,): network.variable_arc[i] for i, v in enumerate(rest.variables)}
     arcs.update({g: network.row_arc[i] for i, (g, _) in enumerate(named)})
-    return _FlowComponent(network, arcs, rest)
+    return _FlowComponent(network, arcs, rest, len(system._targets.get(name, {})))
 
 
 class _LargeComponent:
@@ -295,18 +326,11 @@ class _LargeComponent:
 
     def interval(self, group: tuple[int, ...]) -> Interval:
         """Exact where derivable, else bounds that hold it."""
-        s = self.system
         places = [self.position[v] for v in group]
         if self.span.contains(places):
             value = self._value(places)
             return value, value
-        s.relaxed.add(group)
-        tops = [s.hi[v] for v in group]
-        high = None if any(t is None for t in tops) else sum(t for t in tops if t is not None)
-        for row in s.component_rows[s.component[group[0]]]:
-            if row.hi is not None and set(group) <= set(row.variables):
-                high = row.hi if high is None else min(high, row.hi)
-        return sum(s.lo[v] for v in group), high
+        return self.system.bounds(group)
 
     def fixed(self, group: tuple[int, ...]) -> bool:
         """Whether the N of a group is exactly known."""

@@ -137,7 +137,7 @@ def audit_pattern(
 ) -> SetAudit:
     """Attack one pattern (`means=False`: leave the intervals of means out)."""
     suppressed = problem.pattern(suppressed)
-    seen, n_intervals, relaxed = _read(problem, suppressed)
+    seen, n_intervals, relaxed, moving = _read(problem, suppressed)
     mean, outer = _means(problem, suppressed, seen, n_intervals) if means and problem.kind == "means" else ({}, ())
     disclosed = tuple(sorted(c for c, (lo, hi) in n_intervals.items() if lo == hi))
     span = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms])
@@ -148,7 +148,8 @@ def audit_pattern(
     known = (mean, outer) if expert is None else (expert.mean_interval, expert.outer)
     widths = Widths(problem, seen, n_intervals, relaxed, *known)
     hidden = sorted(primary & suppressed)
-    unproved = tuple(c for c in hidden if c in relaxed and c not in disclosed and widths.people(c) < 1)
+    doubtful = set(relaxed) - set(disclosed) - set(moving)
+    unproved = tuple(c for c in hidden if c in doubtful and widths.people(c) < 1)
     safe_exact = not primary & {*disclosed, *unproved}
     return SetAudit(
         name,
@@ -171,7 +172,12 @@ def audit_pattern(
     )
 
 
-def _read(problem: Problem, suppressed: frozenset[str]) -> tuple[Released, dict[str, Interval], tuple[str, ...]]:
+CountsRead = tuple[dict[str, Interval], tuple[str, ...], tuple[str, ...]]
+
+
+def _read(
+    problem: Problem, suppressed: frozenset[str]
+) -> tuple[Released, dict[str, Interval], tuple[str, ...], tuple[str, ...]]:
     """What is released and what it says of N. A reader who is misled by a pattern that breaks the rule, until nothing
     fits, stops believing in the rule where it is broken."""
     seen = release(problem, suppressed)
@@ -256,8 +262,9 @@ def _with_squares(
     return out
 
 
-def count_intervals(seen: Released) -> tuple[dict[str, Interval], tuple[str, ...]]:
-    """Interval of N of every withheld cell, and the cells whose interval is only the linear one (large systems)."""
+def count_intervals(seen: Released) -> CountsRead:
+    """Interval of N of every withheld cell, the cells whose interval is only a bound (large systems), and those of them
+    that are shown to be not exactly known all the same."""
     system = CountSystem(seen.n_atoms, seen.counts, list(seen.targets.values()), seen.integer)
     known: dict[tuple[int, ...], Interval] = {}
     out = {}
@@ -265,7 +272,8 @@ def count_intervals(seen: Released) -> tuple[dict[str, Interval], tuple[str, ...
         if atoms not in known:
             known[atoms] = system.interval(atoms)
         out[name] = known[atoms]
-    return out, tuple(name for name, atoms in seen.targets.items() if system.relaxed and system.is_relaxed(atoms))
+    relaxed = {name: atoms for name, atoms in seen.targets.items() if system.relaxed and system.is_relaxed(atoms)}
+    return out, tuple(relaxed), tuple(name for name, atoms in relaxed.items() if system.moves(atoms))
 
 
 def exactly_disclosed(problem: Problem, suppressed: frozenset[str]) -> tuple[str, ...]:
@@ -311,7 +319,7 @@ def group_intervals(
     problem: Problem, suppressed: frozenset[str], group: tuple[int, ...]
 ) -> tuple[Interval, MeanInterval | None]:
     """What a reader learns of any group of atoms: N, and its mean where means are published."""
-    seen, _, _ = _read(problem, problem.pattern(suppressed))
+    seen, *_ = _read(problem, problem.pattern(suppressed))
     n = CountSystem(seen.n_atoms, seen.counts, [group], seen.integer).interval(group)
     if problem.kind != "means" or n[1] == 0:  # nobody has no mean
         return n, None

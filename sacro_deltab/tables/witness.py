@@ -16,11 +16,12 @@ import numpy as np
 
 from .identities import Identity
 from .intervals import merge_atoms
-from .released import Mean, Released
+from .released import Count, Mean, Released
 from .solver import INF, FloatArray, Model
 from .table import Atom, Problem
 
 INSIDE, OUTSIDE = 200, 700  # classes that may change, of the group and of everybody else
+WORK = 20_000_000  # cells asked about × members of everything printed; beyond, a cell is taken as known
 LpRow = tuple[list[int], list[float], float, float]
 
 
@@ -46,12 +47,36 @@ class Witness:
     def _classes(self, atoms: Sequence[int]) -> list[int]:
         return sorted({self.label[a] for a in atoms})
 
+    @cached_property
+    def _counts(self) -> list[tuple[Count, list[int]]]:
+        return [(count, self._classes(count.atoms)) for count in self.seen.counts]
+
+    @cached_property
+    def _of(self) -> list[list[int]]:
+        """The counts that every class is in."""
+        of: list[list[int]] = [[] for _ in range(self.k)]
+        for i, (_, classes) in enumerate(self._counts):
+            for c in classes:
+                of[c].append(i)
+        return of
+
+    @cached_property
+    def _withheld(self) -> list[int]:
+        return sorted({self.label[a] for t in self.seen.targets.values() for a in t})
+
+    @cached_property
+    def cells(self) -> int:
+        """How many cells may be asked about."""
+        size = sum(len(c.atoms) for c in self.seen.counts) + sum(len(m.atoms) for m in self.seen.means)
+        return max(100, WORK // max(1, size))
+
     def _columns(self, group: Sequence[int]) -> dict[int, int]:
         """Classes that may change: of the group, of other withheld cells, and of everybody (fixed seed)."""
         rng = np.random.default_rng(7)
         inside = self._classes(group)
-        withheld = {c for t in self.seen.targets.values() for c in self._classes(t)} - set(inside)
-        chosen = _some(rng, inside, INSIDE) + _some(rng, sorted(withheld), OUTSIDE // 2)
+        own = set(inside)
+        withheld = [c for c in self._withheld if c not in own]
+        chosen = _some(rng, inside, INSIDE) + _some(rng, withheld, OUTSIDE // 2)
         rest = sorted(set(range(self.k)) - set(inside) - set(chosen))
         chosen += _some(rng, rest, OUTSIDE - OUTSIDE // 2)
         return {c: i for i, c in enumerate(sorted(chosen))}
@@ -60,8 +85,8 @@ class Witness:
         """People by which the N of a group of atoms can differ between two tables that fit."""
         place = self._columns(group)
         rows: list[LpRow] = []
-        for count in self.seen.counts:
-            classes = self._classes(count.atoms)
+        for i in sorted({i for c in place for i in self._of[c]}):
+            count, classes = self._counts[i]
             columns = [place[c] for c in classes if c in place]
             if columns:
                 true = float(self.people[classes].sum())
@@ -161,10 +186,32 @@ class Widths:
     def _witness(self) -> Witness:
         return Witness(self.seen, self.problem.atoms, self.problem.identities)
 
+    @cached_property
+    def _found(self) -> dict[tuple[str, bool], float]:
+        return {}
+
+    def _second_table(self, cell: str, people: bool) -> float:
+        """Width by a second table; 0 (nothing shown) where too many cells of a large system were asked about."""
+        if (cell, people) not in self._found:
+            width = 0.0
+            if len(self._found) < self._witness.cells:
+                ask = self._witness.n_width if people else self._witness.mean_width
+                width = ask(self.seen.targets[cell])
+            self._found[cell, people] = width
+        return self._found[cell, people]
+
+    @cached_property
+    def _relaxed(self) -> frozenset[str]:
+        return frozenset(self.relaxed)
+
+    @cached_property
+    def _outer(self) -> frozenset[str]:
+        return frozenset(self.outer)
+
     def people(self, cell: str) -> float:
         """Width of the interval of N, at least."""
-        if cell in self.relaxed:
-            return self._witness.n_width(self.seen.targets[cell])
+        if cell in self._relaxed:
+            return self._second_table(cell, people=True)
         low, high = self.n[cell]
         return INF if high is None else high - low
 
@@ -172,8 +219,8 @@ class Widths:
         """Width of the interval of the mean, at least; unbounded where no mean is to be known."""
         if cell not in self.mean:
             return INF
-        if cell in self.outer:
-            return self._witness.mean_width(self.seen.targets[cell])
+        if cell in self._outer:
+            return self._second_table(cell, people=False)
         low, high = self.mean[cell]
         return INF if low is None or high is None else high - low
 

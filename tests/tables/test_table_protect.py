@@ -142,13 +142,16 @@ def test_merges_save_a_table() -> None:
 def test_a_merge_that_cannot_be_judged_is_no_suggestion(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = table({"40-44": 15, "45-49": 41, "50-54": 42, "55-59": 43})
 
-    def unsettled(problem: Problem, **kwargs: object) -> object:
-        if first and len(problem.cells) == 5:
-            return protect(problem)
+    def only_as_it_is(asked: Problem, **kwargs: object) -> object:
+        if len(asked.cells) == len(problem.cells):
+            return protect(asked)
         raise SolverError("no answer")
 
-    monkeypatch.setattr("sacro_deltab.tables.merges.protect", unsettled)
-    for first in (True, False):
+    def never(asked: Problem, **kwargs: object) -> object:
+        raise SolverError("no answer")
+
+    for unsettled in (only_as_it_is, never):
+        monkeypatch.setattr("sacro_deltab.tables.merges.protect", unsettled)
         assert suggest_merges(problem, "t1") == ()
 
 
