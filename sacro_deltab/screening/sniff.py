@@ -58,10 +58,9 @@ def sniff(data: bytes) -> str:
         return "empty"
     if data[:1] == b"\x80" and len(data) > 2 and data[1] <= 5:
         return "pickle"
-    # BMP and DOS programs have two-letter marks that honest text can start with
     for mark, kind in _MAGIC:
-        if data.startswith(mark) and (len(mark) > 2 or kind not in ("bmp", "program", "zlib") or looks_binary(data)):
-            return kind
+        if data.startswith(mark) and (len(mark) > 2 or not mark.isascii() or looks_binary(data)):
+            return kind  # BMP, DOS programs and x^ are marks of two letters that honest text can start with
     if len(data) > 262 and data[257:262] == b"ustar":
         return "tar"
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
