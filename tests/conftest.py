@@ -45,6 +45,8 @@ def _gaussian(scale: float, size: int) -> NDArray[np.int64]:
     """In the place of `sampler.opendp_gaussian`."""
     from sacro_deltab.privacy import exact
 
+    if scale >= exact.LIMIT:
+        return np.rint(_Source.generator.normal(0, scale, size)).astype(np.int64)
     if scale >= 1:
         return exact.discrete_gaussian(scale, size)
     reach = np.arange(-40, 41)
