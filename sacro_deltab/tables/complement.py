@@ -15,8 +15,10 @@ from ..errors import InputError
 from .engine import Engine, Impossible, Limits
 from .judge import SetAudit, audit_pattern
 from .rounds import Choice, Rounds
+from .solver import SolverError
 from .table import Problem
 
+LARGEST = 400_000_000  # cells × atoms beyond which no pattern is looked for
 REQUIREMENTS = ("exact", "policy", "interval")
 
 
@@ -91,6 +93,8 @@ def protect(
         raise InputError("unknown requirement or objective", next_step=f"use one of {', '.join(REQUIREMENTS)}")
     must = sorted(set(problem.primary) & problem.must_publish)
     base = (frozenset(problem.primary) - problem.must_publish) | problem.pattern(suppressed or ())
+    if len(problem.cells) * len(problem.atoms) > LARGEST:
+        return _as_it_is(problem, base, policy, objective, len(must))
     engine = Engine(problem, policy, objective, limits or Limits(), base)
     rounds = Rounds(engine)
     try:
@@ -103,6 +107,19 @@ def protect(
         choice = Choice(pattern, None, 0, (str(why),))
         return _protection(engine, choice, judged, rounds.count, possible=False)
     return _protection(engine, choice, judged, rounds.count, possible=True)
+
+
+def _as_it_is(problem: Problem, base: frozenset[str], policy: str, objective: str, must: int) -> Protection:
+    """Tables too large to choose for: the cells that must go, if that is enough."""
+    if not must:
+        judged = audit_pattern(problem, base)
+        found = Protection(base, frozenset(), True, 0, policy, objective, True, judged, 0, True)
+        if found.safe:
+            return found
+    raise SolverError(
+        f"{len(problem.cells)} cells over {len(problem.atoms)} groups of people are too many to choose from",
+        next_step="Merge categories or split the file, or give patterns in published_sets to `tables audit`.",
+    )
 
 
 def _protection(engine: Engine, choice: Choice, judged: SetAudit, rounds: int, *, possible: bool) -> Protection:

@@ -168,3 +168,23 @@ def test_parameters_come_from_the_rule_set() -> None:
 def test_unknown_requirement() -> None:
     with pytest.raises(InputError):
         protect(table({"A": 30}), policy="good enough")
+
+
+def test_tables_too_large_for_flows_get_flags_and_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = instance("10x10")
+    gone = protect(problem).suppressed - {"All"}
+    exact = audit_pattern(problem, gone)
+    monkeypatch.setattr("sacro_deltab.tables.intervals.PUSHES", 0)
+    bounds = audit_pattern(problem, gone)
+    assert bounds.exactly_disclosed == exact.exactly_disclosed and bounds.safe_policy == exact.safe_policy
+    assert bounds.relaxed
+    for cell, (low, high) in exact.n_interval.items():
+        least, most = bounds.n_interval[cell]
+        assert least <= low and (most is None or (high is not None and high <= most)), cell
+
+
+def test_tables_too_large_to_choose_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sacro_deltab.tables.complement.LARGEST", 0)
+    assert protect(table({"A": 30, "B": 40})).safe
+    with pytest.raises(SolverError, match="too many to choose from"):
+        protect(table({"A": 3, "B": 40, "C": 50}))
