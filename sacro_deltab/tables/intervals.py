@@ -54,6 +54,8 @@ def merge_atoms(n_atoms: int, groups: Iterable[Sequence[int]]) -> tuple[list[int
 
 
 def _classes(group: Sequence[int], label: Sequence[int]) -> tuple[int, ...]:
+    if len(group) == 1:
+        return (label[group[0]],)
     return tuple(sorted({label[a] for a in group}))
 
 
@@ -88,9 +90,16 @@ class CountSystem:
                 for v in row.variables:
                     if hi[v] is None or row.hi < hi[v]:  # type: ignore[operator]
                         hi[v] = row.hi
-        queue = list(self.rows)
-        of: list[list[Row]] = [[] for _ in range(self.k)]
         for row in self.rows:
+            if len(row.variables) == 1:  # most cells of a table: known at once, never looked at again
+                v = row.variables[0]
+                self.lo[v] = max(self.lo[v], row.lo)
+                if hi[v] is not None and self.lo[v] > hi[v]:  # type: ignore[operator]
+                    raise Contradiction("the published numbers contradict each other", next_step="check the totals")
+        longer = [row for row in self.rows if len(row.variables) > 1]
+        queue = list(longer)
+        of: list[list[Row]] = [[] for _ in range(self.k)]
+        for row in longer:
             for v in row.variables:
                 of[v].append(row)
         size = sum(len(row.variables) for row in self.rows)
