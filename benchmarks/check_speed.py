@@ -16,6 +16,7 @@ import shutil
 import sys
 import tempfile
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,7 @@ def main() -> None:
             session, data = acro.ACRO(suppress=False), people_of_wide_table()
             started = time.perf_counter()
             session.crosstab(data["a"], data["b"])
-            print(f"3000 × 40 table, ACRO {acro.__version__}: {time.perf_counter() - started:.2f} s")
+            print(f"3000 × 40 table, ACRO {version('acro')}: {time.perf_counter() - started:.2f} s")
 
 
 if __name__ == "__main__":
