@@ -142,7 +142,8 @@ class _FreeSums:
     def moves(self, columns: Sequence[int]) -> bool:
         """Whether the sum over these classes is no combination of what is printed, while somebody is in them.
 
-        Combinations found modulo the prime only would be missed, so that the exact search decides what is not free.
+        A combination that exists modulo the prime only goes to the exact search. One that the prime hides would need a
+        determinant divisible by it.
         """
         here = [self.place[c] for c in columns if c in self.place]
         if not here:
