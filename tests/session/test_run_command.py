@@ -15,20 +15,6 @@ from session_helpers import write_profile
 Run = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def cli(place: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """(exit code, stdout, stderr) of one command; a traceback would be an exception here."""
-    from sacro_deltab.cli import main
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(a) for a in arguments])
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out, captured.err
-
-    return call
-
-
 def write(path: Path, ages: Any, features: Any, groups: Any | None = None) -> tuple[Path, Path]:
     """ages.csv and idps.csv in `path`; with groups, groups.csv too."""
     names = ",".join(f"f{i + 1}" for i in range(np.shape(features)[1])) if len(features) else "f1"

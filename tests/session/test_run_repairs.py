@@ -13,19 +13,6 @@ import pytest
 Run = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def cli(place: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    from sacro_deltab.cli import main
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(a) for a in arguments])
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out, captured.err
-
-    return call
-
-
 def table(people: int = 40, missing: int = 3, seed: int = 1) -> str:
     rng = np.random.default_rng(seed)
     age = rng.uniform(50, 80, people).round(1)
