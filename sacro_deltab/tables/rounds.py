@@ -13,6 +13,7 @@ from .descent import Descent
 from .engine import Engine, Impossible
 from .hitting import Pool
 from .judge import SetAudit, audit_pattern
+from .judge_cut import judge_cut
 from .search import smallest_hitting_set
 
 FloatArray = NDArray[np.float64]
@@ -63,29 +64,8 @@ class Rounds:
             judged = audit_pattern(e.problem, pattern)
             if e.ok(judged):
                 return Choice(pattern, best.bound, best.stages), judged
-            self._judge_cut(best.chosen)
+            judge_cut(e, self.pool, best.chosen)
         raise Impossible("no pattern was found within the limits")
-
-    def _judge_cut(self, chosen: frozenset[int]) -> None:
-        """Publishing more never makes a pattern safer: of the cells published here one must go. The more can be
-        withheld as well without making it safe, the stronger that cut."""
-        e = self.e
-        rest = sorted(set(range(self.pool.k)) - chosen)
-        if not rest:
-            raise Impossible("withholding everything is still not enough")
-        everything = frozenset(range(self.pool.k))
-        size, asked = len(rest) // 2, 0
-        while size:
-            start = 0
-            while start < len(rest) and size < len(rest) and asked < e.limits.judge_calls:
-                kept = rest[:start] + rest[start + size :]
-                asked += 1
-                if e.ok(audit_pattern(e.problem, e.pattern(everything - set(kept)))):
-                    start += size
-                else:
-                    rest = kept
-            size //= 2
-        self.pool.add(rest)
 
     def add(self, found: Sequence[Derivation]) -> bool:
         """Turn derivations into cuts; whether any is new."""
