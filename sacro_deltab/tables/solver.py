@@ -23,6 +23,10 @@ class SolverError(SacroDeltabError):
     """The solver contradicts itself; nothing is concluded from it."""
 
 
+class Contradiction(SolverError):
+    """No table fits what is published."""
+
+
 @dataclass(frozen=True)
 class Solution:
     """`status`: optimal | limit | infeasible | unbounded. `bound` is the proved bound of the objective,
@@ -47,6 +51,8 @@ class Model:
         Stop when the best point is this close to the bound (0.999 proves an optimum of whole numbers).
     refute
         Nothing better is expected: no time is spent on finding points and starting again.
+    feasibility
+        How far a linear program's point may be from a row.
     """
 
     def __init__(
@@ -58,6 +64,7 @@ class Model:
         max_nodes: int = 200_000,
         gap: float = 1e-9,
         refute: bool = False,
+        feasibility: float = 1e-7,
     ) -> None:
         import highspy
 
@@ -71,6 +78,7 @@ class Model:
             ("mip_abs_gap", gap),
             ("mip_max_nodes", max_nodes),
             ("mip_feasibility_tolerance", 1e-9),
+            ("primal_feasibility_tolerance", feasibility),
             *((("mip_allow_restart", False), ("mip_heuristic_effort", 0.0)) if refute else ()),
         ):
             self.h.setOptionValue(name, value)
@@ -130,8 +138,9 @@ class Model:
         self.h.run()
         status = self.h.getModelStatus()
         kinds = self._hs.HighsModelStatus
-        if status == kinds.kInfeasible and not self.integer:
-            # Presolve calls some unbounded problems with free variables infeasible; without it they are told apart.
+        if status == (kinds.kSolveError if self.integer else kinds.kInfeasible):
+            # Presolve calls some unbounded problems with free variables infeasible, and gives up on some of whole
+            # numbers; without it they are settled.
             self.h.setOptionValue("presolve", "off")
             self.h.run()
             status = self.h.getModelStatus()

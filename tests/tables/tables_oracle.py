@@ -11,6 +11,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterator
+from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -253,7 +254,8 @@ class Oracle:
         if self.d.get("kind") != "means" or not self.size(cell):
             return None
         total = sum(self.d["atoms"][a]["sum"] for a in entry["atoms"])
-        return round(total / self.size(cell), self.policy["mean_decimals"])
+        text = Decimal(repr(total / self.size(cell)))  # a tie of the decimals that a person reads goes to the even one
+        return float(text.quantize(Decimal(1).scaleb(-self.policy["mean_decimals"]), ROUND_HALF_EVEN))
 
     def safe(self, gone: frozenset[str], requirement: str) -> bool:
         found = self.answer(gone)

@@ -106,6 +106,12 @@ def test_a_group_that_touches_several_components() -> None:
     assert compare(101_960, means=True) == 4
 
 
+@pytest.mark.parametrize(("seed", "patterns"), [(102_125, 3), (102_335, 4)])
+def test_sums_of_nobody_widen_no_mean(seed: int, patterns: int) -> None:
+    """Programs in whole numbers take a millionth of a person for nobody, who then has a sum; or give up."""
+    assert compare(seed, means=True) == patterns
+
+
 def test_choices() -> None:
     assert sum(compare_choice(seed) for seed in range(40)) > 8
 
