@@ -1,28 +1,119 @@
-"""A refusal of the judge as a cut of the hitting set: which of the cells published have to go."""
+"""What the judge's refusals say: which of the cells published have to go."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .engine import Engine, Impossible
 from .hitting import Pool
-from .judge import audit_pattern
+from .judge import SetAudit, audit_pattern
+from .released import release
+from .witness import Witness
+
+REFUSALS = 3  # patterns of a large system that the judge may refuse
 
 
-def judge_cut(engine: Engine, pool: Pool, chosen: frozenset[int]) -> None:
-    """Publishing more never makes a pattern safer: of the cells published here one must go. The more can be withheld
-    as well without making it safe, the stronger that cut."""
-    rest = sorted(set(range(pool.k)) - chosen)
-    if not rest:
-        raise Impossible("withholding everything is still not enough")
-    everything = frozenset(range(pool.k))
-    size, asked = len(rest) // 2, 0
-    while size:
-        start = 0
-        while start < len(rest) and size < len(rest) and asked < engine.limits.judge_calls:
-            kept = rest[:start] + rest[start + size :]
-            asked += 1
-            if engine.ok(audit_pattern(engine.problem, engine.pattern(everything - set(kept)))):
-                start += size
-            else:
-                rest = kept
-        size //= 2
-    pool.add(rest)
+class Judge:
+    """The judge of one run of `protect`. The last answer is kept; refusals become cuts."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.e = engine
+        self.refused = 0
+        self._last: tuple[frozenset[str], SetAudit] | None = None
+
+    def audit(self, pattern: frozenset[str]) -> SetAudit:
+        """A whole audit of one pattern."""
+        if self._last is None or self._last[0] != pattern:
+            self._last = (pattern, audit_pattern(self.e.problem, pattern))
+        return self._last[1]
+
+    def cut(self, pool: Pool, chosen: frozenset[int], judged: SetAudit) -> None:
+        """Add cuts that `chosen`, which the judge refused, does not meet.
+
+        Raises
+        ------
+        Impossible
+            Nothing is left to withhold, or a large system was refused too often.
+        """
+        self.refused += 1
+        if self.e.large and self.refused > REFUSALS:
+            raise Impossible("no pattern was found within the limits")
+        outer = judged.relaxed or judged.mean_outer or (judged.expert is not None and judged.expert.outer)
+        if outer and (self._by_room(pool, chosen, judged) if self.e.large else self._by_row(pool, judged)):
+            return
+        self._by_halves(pool, chosen)
+
+    def _exposed(self, judged: SetAudit) -> list[str]:
+        """Withheld primary cells that the requirement does not allow to be known so well."""
+        named = {*judged.exactly_disclosed, *judged.unproved}
+        if self.e.requirement == "interval":
+            named.update(judged.narrow)
+        return sorted(named & set(self.e.problem.primary) & judged.suppressed)
+
+    def _cut_of(self, witness: Witness, cell: str) -> tuple[int, ...] | None:
+        """Candidates whose printed numbers stop a cell from being anything else; None where nothing stops it."""
+        policy, group = self.e.problem.policy, witness.seen.targets[cell]
+        interval = self.e.requirement == "interval"
+        people = max(1.0, policy.interval_n) if interval else 1.0
+        room = witness.n_room(group, people)
+        if room.width >= people:
+            if not interval or self.e.problem.kind != "means" or witness.people_of(group) == 0:
+                return None
+            room = witness.mean_room(group, policy.interval_years)
+            if room.width >= policy.interval_years - 1e-9:
+                return None
+        e = self.e
+        return tuple(j for j, g in enumerate(e.candidates) if room.tight.intersection(e.groups[g].cells))
+
+    def _by_room(self, pool: Pool, chosen: frozenset[int], judged: SetAudit) -> bool:
+        """Large systems: what stops a second table that is far enough away, until there is one for every cell. A whole
+        audit then judges the pattern; here only the cells it named are looked at."""
+        e, exposed, known = self.e, self._exposed(judged), len(pool.cuts)
+        for _ in range(e.limits.judge_calls):
+            witness = self._witness(e.pattern(chosen))
+            found = [(cell, self._cut_of(witness, cell)) for cell in exposed]
+            cuts = [cut for _, cut in found if cut is not None]
+            if not all(cuts):
+                raise Impossible("what must be published reveals a withheld cell")
+            if not sum(pool.add(cut) for cut in cuts):
+                break
+            exposed = [cell for cell, cut in found if cut is not None]
+            chosen = pool.greedy(start=chosen)
+        return len(pool.cuts) > known
+
+    def _by_row(self, pool: Pool, judged: SetAudit) -> bool:
+        """The same for one pattern, each cut confirmed by the judge: its cells alone, printed, are refused."""
+        e, known = self.e, len(pool.cuts)
+        witness = self._witness(judged.suppressed)
+        for cell in self._exposed(judged)[: e.limits.judge_calls]:
+            cut = self._cut_of(witness, cell)
+            if cut and not e.ok(audit_pattern(e.problem, self._all_but(pool, cut))):
+                pool.add(cut)
+        return len(pool.cuts) > known
+
+    def _by_halves(self, pool: Pool, chosen: frozenset[int]) -> None:
+        """Publishing more never makes a pattern safer: of the cells published here one must go. The more can be
+        withheld as well without making it safe, the stronger that cut."""
+        e = self.e
+        rest = sorted(set(range(pool.k)) - chosen)
+        if not rest:
+            raise Impossible("withholding everything is still not enough")
+        size, asked = len(rest) // 2, 0
+        most = 0 if e.large else e.limits.judge_calls
+        while size:
+            start = 0
+            while start < len(rest) and size < len(rest) and asked < most:
+                kept = rest[:start] + rest[start + size :]
+                asked += 1
+                if e.ok(audit_pattern(e.problem, self._all_but(pool, kept))):
+                    start += size
+                else:
+                    rest = kept
+            size //= 2
+        pool.add(rest)
+
+    def _all_but(self, pool: Pool, published: Sequence[int]) -> frozenset[str]:
+        return self.e.pattern(frozenset(range(pool.k)) - set(published))
+
+    def _witness(self, pattern: frozenset[str]) -> Witness:
+        return Witness(release(self.e.problem, pattern), self.e.problem.atoms, self.e.problem.identities)

@@ -12,8 +12,8 @@ from .circuits import Derivation
 from .descent import Descent
 from .engine import Engine, Impossible
 from .hitting import Pool
-from .judge import SetAudit, audit_pattern
-from .judge_cut import judge_cut
+from .judge import SetAudit
+from .judge_cut import Judge
 from .search import smallest_hitting_set
 
 FloatArray = NDArray[np.float64]
@@ -51,20 +51,23 @@ class Rounds:
 
     def run(self) -> tuple[Choice, SetAudit]:
         """See `protect`. Raises `Impossible` when nothing that may be withheld is enough."""
-        e = self.e
+        e, judge = self.e, Judge(self.e)
         if e.large:  # an attack costs less than a search for derivations: perhaps nothing needs doing
-            judged = audit_pattern(e.problem, e.fixed)
+            judged = judge.audit(e.fixed)
             if e.ok(judged):
                 return Choice(e.fixed, 0, e.n_stages), judged
+        sure: int | None = None
         for _ in range(e.limits.large_rounds if e.large else e.limits.rounds):
             best = self.build_up() if e.large else self.optimum()
             if best is None:
                 break
+            if e.large:  # that no second table was found refutes nothing: bounds rest on derivations alone
+                sure = best.bound = best.bound if sure is None else sure
             pattern = e.pattern(best.chosen)
-            judged = audit_pattern(e.problem, pattern)
+            judged = judge.audit(pattern)
             if e.ok(judged):
                 return Choice(pattern, best.bound, best.stages), judged
-            judge_cut(e, self.pool, best.chosen)
+            judge.cut(self.pool, best.chosen, judged)
         raise Impossible("no pattern was found within the limits")
 
     def add(self, found: Sequence[Derivation]) -> bool:
@@ -212,7 +215,7 @@ class Rounds:
 
     def build_up(self) -> _Best | None:
         """Large systems: eliminations that keep the small groups found so far apart, until no other is derivable."""
-        chosen: frozenset[int] = frozenset()
+        chosen = self.pool.greedy() if self.pool.cuts else frozenset()
         order = self.e.order(np.zeros(self.pool.k), None, np.random.default_rng(7), 2)
         for _ in range(self.e.limits.large_rounds):
             self.count += 1

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .identities import Identity
 from .intervals import merge_atoms
@@ -23,6 +24,21 @@ from .table import Atom, Problem
 INSIDE, OUTSIDE = 200, 700  # classes that may change, of the group and of everybody else
 WORK = 20_000_000  # cells asked about × members of everything printed; beyond, a cell is taken as known
 LpRow = tuple[list[int], list[float], float, float]
+IntArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a group's N or mean can change to, at least, and the cells whose printed numbers stop it there."""
+
+    low: float
+    high: float
+    tight: frozenset[str] = frozenset()
+
+    @property
+    def width(self) -> float:
+        """How far apart two tables that fit can be."""
+        return self.high - self.low
 
 
 class Witness:
@@ -37,7 +53,7 @@ class Witness:
                 parts.setdefault(c, []).append(atom)
             groups += [tuple(part) for part in parts.values()]
         self.label, self.k = merge_atoms(len(atoms), list(dict.fromkeys(groups)))
-        label = np.asarray(self.label, dtype=np.intp)
+        label = self._label = np.asarray(self.label, dtype=np.intp)
         self.people: FloatArray = np.bincount(label, [a.n for a in atoms], self.k).astype(np.float64)
         self.has_sums = all(a.sum is not None for a in atoms)
         self.has_squares = all(a.sumsq is not None for a in atoms)
@@ -47,18 +63,20 @@ class Witness:
     def _classes(self, atoms: Sequence[int]) -> list[int]:
         return sorted({self.label[a] for a in atoms})
 
-    @cached_property
-    def _counts(self) -> list[tuple[Count, list[int]]]:
-        return [(count, self._classes(count.atoms)) for count in self.seen.counts]
+    def _array(self, atoms: Sequence[int]) -> IntArray:
+        return np.unique(self._label[list(atoms)])
 
     @cached_property
-    def _of(self) -> list[list[int]]:
-        """The counts that every class is in."""
-        of: list[list[int]] = [[] for _ in range(self.k)]
-        for i, (_, classes) in enumerate(self._counts):
-            for c in classes:
-                of[c].append(i)
-        return of
+    def _counts(self) -> list[tuple[Count, IntArray]]:
+        return [(count, self._array(count.atoms)) for count in self.seen.counts]
+
+    @cached_property
+    def _means(self) -> list[tuple[Mean, IntArray]]:
+        return [(mean, self._array(mean.atoms)) for mean in self.seen.means]
+
+    @cached_property
+    def _squares(self) -> list[tuple[Mean, IntArray]]:
+        return [(mean, self._array(mean.atoms)) for mean in self.seen.squares]
 
     @cached_property
     def _withheld(self) -> list[int]:
@@ -70,7 +88,7 @@ class Witness:
         size = sum(len(c.atoms) for c in self.seen.counts) + sum(len(m.atoms) for m in self.seen.means)
         return max(100, WORK // max(1, size))
 
-    def _columns(self, group: Sequence[int]) -> dict[int, int]:
+    def _place(self, group: Sequence[int]) -> IntArray:
         """Classes that may change: of the group, of other withheld cells, and of everybody (fixed seed)."""
         rng = np.random.default_rng(7)
         inside = self._classes(group)
@@ -79,92 +97,119 @@ class Witness:
         chosen = _some(rng, inside, INSIDE) + _some(rng, withheld, OUTSIDE // 2)
         rest = sorted(set(range(self.k)) - set(inside) - set(chosen))
         chosen += _some(rng, rest, OUTSIDE - OUTSIDE // 2)
-        return {c: i for i, c in enumerate(sorted(chosen))}
+        return np.asarray(sorted(chosen), dtype=np.intp)
 
-    def n_width(self, group: Sequence[int]) -> float:
-        """People by which the N of a group of atoms can differ between two tables that fit."""
-        place = self._columns(group)
-        rows: list[LpRow] = []
-        for i in sorted({i for c in place for i in self._of[c]}):
-            count, classes = self._counts[i]
-            columns = [place[c] for c in classes if c in place]
+    def people_of(self, group: Sequence[int]) -> float:
+        """True N of a group of atoms."""
+        return float(self.people[self._array(group)].sum())
+
+    def n_room(self, group: Sequence[int], enough: float = INF) -> Room:
+        """People by which the N of a group of atoms can differ between two tables that fit.
+
+        Parameters
+        ----------
+        enough
+            A width from which nothing more is asked.
+        """
+        place = self._place(group)
+        rows: list[tuple[str, LpRow]] = []
+        for count, classes in self._counts:
+            columns = self._columns(place, classes)
             if columns:
                 true = float(self.people[classes].sum())
                 top = INF if count.hi is None else count.hi - true
-                rows.append((columns, [1.0] * len(columns), count.lo - true, top))
-        lower = [-float(self.people[c]) for c in place]
-        low, high = self._ends(group, place, rows, lower, [INF] * len(place))
-        return high - low
+                rows.append((count.source, (columns, [1.0] * len(columns), count.lo - true, top)))
+        return self._room(group, place, rows, -self.people[place], np.full(len(place), INF), enough)
 
-    def mean_width(self, group: Sequence[int]) -> float:
+    def mean_room(self, group: Sequence[int], enough: float = INF) -> Room:
         """Years by which the mean of a group can differ, everybody's N being as it is; 0 where sums are unknown."""
-        people = float(self.people[self._classes(group)].sum())
-        if not self.has_sums or people <= 0:
-            return 0.0
-        if self.seen.squares and not self.has_squares:
-            return 0.0
-        place = self._columns(group)
-        rows = self._rows(self.seen.means, self.sums, place)
-        rows += [row for identity in self.identities if (row := self._identity(identity, place)) is not None]
+        classes = self._array(group)
+        people = float(self.people[classes].sum())
+        if not self.has_sums or people <= 0 or (self.seen.squares and not self.has_squares):
+            return Room(0.0, 0.0)
+        place = self._place(group)
+        rows = self._rows(self._means, self.sums, place)
+        rows += [("", row) for identity in self.identities if (row := self._identity(identity, place)) is not None]
         low, high = self.seen.value_bounds or (-1e6, 1e6)
-        n_of, s_of = self.people[list(place)], self.sums[list(place)]
-        ends = self._ends(group, place, rows, (low * n_of - s_of).tolist(), (high * n_of - s_of).tolist())
-        true = float(self.sums[self._classes(group)].sum())
-        least, most = ((true + end) / people for end in ends)
+        n_of, s_of = self.people[place], self.sums[place]
+        wanted = INF if self.seen.squares else enough * people  # squares cut both ends
+        sums = self._room(group, place, rows, low * n_of - s_of, high * n_of - s_of, wanted)
+        true = float(self.sums[classes].sum())
+        least, most, tight = (true + sums.low) / people, (true + sums.high) / people, sums.tight
         if self.seen.squares:
-            root = self._root(group, place, max(abs(low), abs(high)) ** 2)
-            least, most = max(least, -root), min(most, root)
-        return max(0.0, most - least)
+            root, more = self._root(group, place, max(abs(low), abs(high)) ** 2)
+            least, most, tight = max(least, -root), min(most, root), tight | more
+        return Room(least, max(least, most), tight)
 
-    def _root(self, group: Sequence[int], place: dict[int, int], largest: float) -> float:
-        """Largest |mean| that the printed SDs leave to the group."""
-        n_of, q_of = self.people[list(place)], self.squares[list(place)]
-        least = self.sums[list(place)] ** 2 / np.maximum(n_of, 1)
-        rows = self._rows(self.seen.squares, self.squares, place)
-        ends = self._ends(group, place, rows, (least - q_of).tolist(), (largest * n_of - q_of).tolist())
-        classes = self._classes(group)
-        return float(np.sqrt(max(0.0, (self.squares[classes].sum() + ends[1]) / self.people[classes].sum())))
+    def _root(self, group: Sequence[int], place: IntArray, largest: float) -> tuple[float, frozenset[str]]:
+        """Largest |mean| that the printed SDs leave to the group, and the cells that say so."""
+        n_of, q_of = self.people[place], self.squares[place]
+        least = self.sums[place] ** 2 / np.maximum(n_of, 1)
+        rows = self._rows(self._squares, self.squares, place)
+        found = self._room(group, place, rows, least - q_of, largest * n_of - q_of)
+        classes = self._array(group)
+        top = (self.squares[classes].sum() + found.high) / self.people[classes].sum()
+        return float(np.sqrt(max(0.0, top))), found.tight
 
-    def _rows(self, means: Sequence[Mean], true: FloatArray, place: dict[int, int]) -> list[LpRow]:
+    def _columns(self, place: IntArray, classes: IntArray) -> list[int]:
+        """Positions in `place` of these classes."""
+        at = np.minimum(np.searchsorted(place, classes), len(place) - 1)
+        hits: list[int] = at[place[at] == classes].tolist()
+        return hits
+
+    def _rows(
+        self, means: Sequence[tuple[Mean, IntArray]], true: FloatArray, place: IntArray
+    ) -> list[tuple[str, LpRow]]:
         """lo·N ≤ Σ ≤ hi·N with what does not change at its true value."""
-        rows: list[LpRow] = []
-        for mean in means:
-            classes = self._classes(mean.atoms)
-            columns = [place[c] for c in classes if c in place]
+        rows: list[tuple[str, LpRow]] = []
+        for mean, classes in means:
+            columns = self._columns(place, classes)
             n, fixed = float(self.people[classes].sum()), float(true[classes].sum())
             if columns:
-                rows.append((columns, [1.0] * len(columns), float(mean.lo) * n - fixed, float(mean.hi) * n - fixed))
+                ends = float(mean.lo) * n - fixed, float(mean.hi) * n - fixed
+                rows.append((mean.source, (columns, [1.0] * len(columns), *ends)))
         return rows
 
-    def _identity(self, identity: Identity, place: dict[int, int]) -> LpRow | None:
+    def _identity(self, identity: Identity, place: IntArray) -> LpRow | None:
         weight = np.zeros(self.k)
-        label = [self.label[a] for a in identity.atoms]
+        label = self._label[list(identity.atoms)]
         weight[label] = identity.coefficients
         slack = np.zeros(self.k)
         slack[label] = identity.slack
-        classes = sorted(set(label))
-        columns = [place[c] for c in classes if c in place]
+        classes = np.unique(label)
+        columns = self._columns(place, classes)
         if not columns:
             return None
         true, room = float(weight[classes] @ self.sums[classes]), float(slack[classes] @ self.people[classes])
         room += 1e-9 * float(np.abs(weight[classes] * self.sums[classes]).sum())
-        return columns, [float(weight[c]) for c in classes if c in place], -room - true, room - true
+        return columns, weight[place[columns]].tolist(), -room - true, room - true
 
-    def _ends(
-        self, group: Sequence[int], place: dict[int, int], rows: list[LpRow], lower: list[float], upper: list[float]
-    ) -> tuple[float, float]:
-        """Least and largest change of the group's total; (0, 0) where the solver has no answer."""
+    def _room(
+        self,
+        group: Sequence[int],
+        place: IntArray,
+        rows: list[tuple[str, LpRow]],
+        lower: FloatArray,
+        upper: FloatArray,
+        enough: float = INF,
+    ) -> Room:
+        """Least and largest change of the group's total; none where the solver has no answer."""
         cost = np.zeros(len(place))
-        cost[[place[c] for c in self._classes(group) if c in place]] = 1.0
+        cost[self._columns(place, self._array(group))] = 1.0
         model = Model(lower, upper)
-        model.add_rows(rows)
-        ends = []
-        for sign in (1.0, -1.0):
+        model.add_rows([row for _, row in rows])
+        fits = bool((lower <= 0).all() and (upper >= 0).all()) and all(low <= 0 <= high for _, (*_, low, high) in rows)
+        ends = [0.0, 0.0]
+        tight: set[str] = set()
+        for i, sign in enumerate((1.0, -1.0)):
             found = model.minimise(sign * cost)
             if found.status not in ("optimal", "unbounded"):
-                return 0.0, 0.0
-            ends.append(sign * (-INF if found.status == "unbounded" else found.value))
-        return ends[0], ends[1]
+                return Room(0.0, 0.0)
+            ends[i] = sign * (-INF if found.status == "unbounded" else found.value)
+            tight.update(rows[r][0] for r in np.flatnonzero(np.abs(found.duals) > 1e-7))
+            if fits and abs(ends[i]) >= enough:  # the true table is the other one
+                break
+        return Room(ends[0], ends[1], frozenset(tight))
 
 
 def _some(rng: np.random.Generator, items: list[int], most: int) -> list[int]:
@@ -195,8 +240,11 @@ class Widths:
         if (cell, people) not in self._found:
             width = 0.0
             if len(self._found) < self._witness.cells:
-                ask = self._witness.n_width if people else self._witness.mean_width
-                width = ask(self.seen.targets[cell])
+                policy, group = self.problem.policy, self.seen.targets[cell]
+                if people:
+                    width = self._witness.n_room(group, max(1.0, policy.interval_n)).width
+                else:
+                    width = self._witness.mean_room(group, policy.interval_years).width
             self._found[cell, people] = width
         return self._found[cell, people]
 
