@@ -10,100 +10,105 @@ whose arc lies on no cycle (a bridge) is exactly known.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-IntArray = NDArray[np.int32]
+from .layout import IntArray, hang_together
+from .residual import Residual
+
 LIMIT = 2**28
+DENSE = 40_000_000  # multiplications of a dense product that take less time than setting up a sparse one
 
 
-def mask_of(members: Sequence[int]) -> int:
-    """Bit mask of a group."""
-    bits = bytearray((max(members) >> 3) + 1)
-    for v in members:
-        bits[v >> 3] |= 1 << (v & 7)
-    return int.from_bytes(bits, "little")
+def two_families(n: int, members: IntArray, start: IntArray, most_entries: int = 20_000_000) -> list[int] | None:
+    """Family (0 or 1) of every group, or None: groups that cross go to different families.
+
+    Parameters
+    ----------
+    members, start
+        Group i holds `members[start[i]:start[i + 1]]`, which are from 0 to n − 1.
+    """
+    size = np.diff(start)
+    if (np.bincount(members, minlength=n) ** 2).sum() > most_entries:
+        return None
+    a, b, both = _shared_members(n, members, size)
+    cross = (both < size[a]) & (both < size[b])
+    a, b = a[cross], b[cross]
+    # Two copies of every group, crossing groups joined from one copy to the other: copies that meet are an odd cycle.
+    k = len(size)
+    label = hang_together(2 * k, np.concatenate([a, a + k]), np.concatenate([b + k, b]))
+    first, second = label[:k], label[k:]
+    if (first == second).any():
+        return None
+    return (first > second).astype(int).tolist()  # type: ignore[no-any-return]
 
 
-def _overlapping(groups: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
-    """Pairs of groups that may share a member (all pairs, when there are few groups)."""
-    n = len(groups)
-    if n <= 600:
-        yield from itertools.combinations(range(n), 2)
-        return
-    holders: dict[int, list[int]] = {}
-    for i, group in enumerate(groups):
-        for v in group:
-            holders.setdefault(v, []).append(i)
-    seen: set[tuple[int, int]] = set()
-    for members in holders.values():
-        for pair in itertools.combinations(members, 2):
-            if pair not in seen:
-                seen.add(pair)
-                yield pair
+def _shared_members(n: int, members: IntArray, size: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Pairs of groups with a member in common, and how many they have."""
+    k = len(size)
+    if k * k * n <= DENSE:
+        m = np.zeros((k, n), dtype=np.float32)
+        m[np.repeat(np.arange(k), size), members] = 1.0
+        product = m @ m.T
+        a, b = np.nonzero(product)
+        return a, b, product[a, b].astype(np.int64)
+    from scipy.sparse import csr_array
+
+    start = np.concatenate([[0], np.cumsum(size)])
+    sparse = csr_array((np.ones(len(members), dtype=np.int32), members, start), shape=(k, n))
+    found = (sparse @ sparse.T).tocoo()
+    return found.coords[0], found.coords[1], found.data
 
 
-def two_families(groups: Sequence[Sequence[int]], most_pairs: int = 4_000_000) -> list[int] | None:
-    """Family (0 or 1) of every group, or None: groups that cross go to different families (2-colouring)."""
-    n = len(groups)
-    masks = [mask_of(group) for group in groups]
-    crossing: list[set[int]] = [set() for _ in range(n)]
-    for count, (a, b) in enumerate(_overlapping(groups)):
-        if count > most_pairs:
-            return None
-        both = masks[a] & masks[b]
-        if both and both != masks[a] and both != masks[b]:
-            crossing[a].add(b)
-            crossing[b].add(a)
-    colour = [-1] * n
-    for first in range(n):
-        if colour[first] >= 0:
-            continue
-        colour[first] = 0
-        queue = [first]
-        while queue:
-            a = queue.pop()
-            for b in crossing[a]:
-                if colour[b] < 0:
-                    colour[b] = 1 - colour[a]
-                    queue.append(b)
-                elif colour[b] == colour[a]:
-                    return None
-    return colour
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """lo ≤ flow ≤ hi; `hi` None: unbounded."""
-
-    lo: int
-    hi: int | None
-
-
-def _most_people(
-    variables: Sequence[Bounds], rows: Sequence[tuple[Sequence[int], Bounds]], families: Sequence[int]
-) -> int:
-    """A bound of everybody: by the outermost rows of a family, or all bounds together where some are open above."""
-    most = sum(b.lo + (b.hi or 0) for b in [*variables, *(b for _, b in rows)])
-    if any(b.hi is None for b in variables):
-        return most
+def _trees(n: int, rows: Sequence[Sequence[int]], families: Sequence[int]) -> tuple[IntArray, IntArray]:
+    """The two trees, row i being node i + 2: for each family the node around every member, and the node around every
+    row (0 or 1: the root)."""
+    leaf = np.zeros((2, n), dtype=np.int64)
+    leaf[1] = 1
+    above = np.asarray(families, dtype=np.int64)
     for family in (0, 1):
-        index = sorted((i for i, f in enumerate(families) if f == family), key=lambda i: -len(rows[i][0]))
-        covered: set[int] = set()
-        total = 0
-        for i in index:
-            members, bounds = rows[i]
-            if members[0] in covered:  # nested in an earlier one
-                continue
-            covered.update(members)
-            inside = sum(variables[v].hi or 0 for v in members)
-            total += inside if bounds.hi is None else min(bounds.hi, inside)
-        total += sum(b.hi or 0 for v, b in enumerate(variables) if v not in covered)
-        most = min(most, total)
-    return most
+        tree = sorted((i for i, f in enumerate(families) if f == family), key=lambda i: -len(rows[i]))
+        if not tree:
+            continue
+        size = np.asarray([len(rows[i]) for i in tree])
+        members = np.fromiter(itertools.chain.from_iterable(rows[i] for i in tree), np.int64, int(size.sum()))
+        order = np.argsort(members, kind="stable")  # per member its rows, larger ones first: each in the one before
+        node = np.repeat(np.asarray(tree) + 2, size)[order]
+        last = np.concatenate([members[order][1:] != members[order][:-1], [True]])
+        leaf[family, members[order][last]] = node[last]
+        around = np.full(len(order), family)
+        around[order[1:]] = np.where(last[:-1], family, node[:-1])
+        above[tree] = around[np.concatenate([[0], np.cumsum(size)[:-1]])]
+    return leaf, above
+
+
+def _largest(
+    lo: Sequence[int],
+    hi: Sequence[int | None],
+    rows: Sequence[Sequence[int]],
+    limits: Sequence[tuple[int, int | None]],
+    outermost: tuple[list[int], list[int]],
+) -> tuple[int, bool]:
+    """More than any extreme flow, and whether such numbers fit the solver.
+
+    By everything added up, or less by the outermost rows of a family and the classes in none of them.
+    """
+    least = sum(lo) + sum(low for low, _ in limits)
+    most = least + sum(top for top in hi if top is not None) + sum(high for _, high in limits if high is not None)
+    if None not in hi:
+        for family in outermost:
+            outside, people = np.asarray(hi, dtype=np.int64), 0
+            for i in family:
+                members, high = rows[i], limits[i][1]
+                inside = int(outside[members].sum())
+                people += inside if high is None else min(high, inside)
+                outside[members] = 0
+            most = min(most, people + int(outside.sum()))
+    return max(1, min(most + 1, LIMIT)), most < LIMIT and least < LIMIT
 
 
 class Network:
@@ -111,52 +116,41 @@ class Network:
 
     Parameters
     ----------
-    n_variables
-        Classes of atoms, 0 … n − 1, each with bounds.
-    rows
-        Groups of classes with bounds on their total.
+    lo, hi
+        Bounds of the classes of atoms, 0 … n − 1; `None`: no upper bound.
+    rows, limits
+        Groups of classes with bounds on their totals.
+    families
+        Which of the two trees each row is in.
+
+    Attributes
+    ----------
+    variable_arc
+        Row i is arc i, class v is arc `variable_arc` + v.
     """
 
     def __init__(
-        self, variables: Sequence[Bounds], rows: Sequence[tuple[Sequence[int], Bounds]], families: Sequence[int]
+        self,
+        lo: Sequence[int],
+        hi: Sequence[int | None],
+        rows: Sequence[Sequence[int]],
+        limits: Sequence[tuple[int, int | None]],
+        families: Sequence[int],
     ) -> None:
-        self.n_variables = len(variables)
-        bounds = [*variables, *(b for _, b in rows)]
-        total = _most_people(variables, rows, families)  # no extreme flow is larger
-        self.big = max(1, min(total + 1, LIMIT))
-        self.fits = total < LIMIT and sum(b.lo for b in bounds) < LIMIT
-        self.tail: list[int] = []
-        self.head: list[int] = []
-        self.lo: list[int] = []
-        self.hi: list[int] = []
-        self.n_nodes = 2  # roots of the two trees
-        leaf = [[0] * self.n_variables, [1] * self.n_variables]
-        self.row_arc = [-1] * len(rows)
-        for family in (0, 1):
-            index = sorted((i for i, f in enumerate(families) if f == family), key=lambda i: -len(rows[i][0]))
-            for i in index:
-                node = self.n_nodes
-                self.n_nodes += 1
-                parent = leaf[family][rows[i][0][0]]  # the smallest group so far around it: larger ones came first
-                ends = (parent, node) if family == 0 else (node, parent)
-                self.row_arc[i] = self._arc(*ends, rows[i][1])
-                for v in rows[i][0]:
-                    leaf[family][v] = node
-        self.variable_arc = [self._arc(leaf[0][v], leaf[1][v], b) for v, b in enumerate(variables)]
-        self._arc(1, 0, Bounds(0, None))
-        self._tail = np.asarray(self.tail, dtype=np.int32)
-        self._head = np.asarray(self.head, dtype=np.int32)
-        self._lo = np.asarray(self.lo, dtype=np.int64)
-        self._hi = np.asarray(self.hi, dtype=np.int64)
-        self.flow: NDArray[np.int64] | None = None
-        self._residual: _Residual | None = None
-
-    def _arc(self, tail: int, head: int, bounds: Bounds) -> int:
-        self.tail.append(tail)
-        self.head.append(head)
-        self.lo.append(bounds.lo)
-        self.hi.append(self.big if bounds.hi is None else min(bounds.hi, self.big))
-        return len(self.tail) - 1
+        leaf, above = _trees(len(lo), rows, families)
+        self.n_nodes = 2 + len(rows)  # the roots of the two trees come first
+        outermost = [i for i, up in enumerate(above.tolist()) if up < 2]
+        by_family = [i for i in outermost if not families[i]], [i for i in outermost if families[i]]
+        self.big, self.fits = _largest(lo, hi, rows, limits, by_family)
+        second, node = np.asarray(families, dtype=bool), np.arange(2, self.n_nodes)
+        self.variable_arc = len(rows)
+        self._tail = np.concatenate([np.where(second, node, above), leaf[0], [1]]).astype(np.int32)
+        self._head = np.concatenate([np.where(second, above, node), leaf[1], [0]]).astype(np.int32)
+        self._lo = np.asarray([*(low for low, _ in limits), *lo, 0], dtype=np.int64)
+        tops = [*(high for _, high in limits), *hi, None]
+        self._hi = np.asarray([self.big if top is None else min(top, self.big) for top in tops], dtype=np.int64)
+        self.n_arcs = len(self._tail)
+        self.flow: IntArray | None = None
 
     def feasible(self) -> bool:
         """Find some circulation (from the published numbers alone)."""
@@ -177,195 +171,65 @@ class Network:
         result = maximum_flow(graph, source, sink)
         if int(result.flow_value) != needed:
             return False
-        pushed = np.asarray(result.flow.todense())
-        flow = self._lo.copy()
-        for i in range(len(self._tail)):  # parallel arcs share what runs between two nodes
-            t, h = self._tail[i], self._head[i]
-            moved = int(min(max(pushed[t, h], 0), self._hi[i] - self._lo[i]))
-            flow[i] += moved
-            pushed[t, h] -= moved
-            pushed[h, t] += moved
-        self.flow = flow
+        self.flow = self._lo + self._shared(result.flow)
         return True
+
+    def _shared(self, pushed: Any) -> IntArray:
+        """What runs from node to node, over its arcs: parallel arcs are filled one after the other."""
+        pair = self._tail.astype(np.int64) * (self.n_nodes + 2) + self._head
+        flow = pushed.tocoo()
+        runs = flow.coords[0].astype(np.int64) * (self.n_nodes + 2) + flow.coords[1]
+        order = np.argsort(runs)
+        place = np.minimum(np.searchsorted(runs[order], pair), max(0, len(runs) - 1))
+        found = runs[order][place] == pair if len(runs) else np.zeros(len(pair), dtype=bool)
+        amount = np.where(found, np.maximum(flow.data[order][place], 0), 0) if len(runs) else np.zeros(len(pair))
+        room = self._hi - self._lo
+        order = np.argsort(pair, kind="stable")
+        first = np.concatenate([[True], pair[order][1:] != pair[order][:-1]])
+        before = np.cumsum(room[order]) - room[order]
+        before -= before[first][np.cumsum(first) - 1]  # room of the earlier arcs between the same nodes
+        out = np.zeros(len(pair), dtype=np.int64)
+        out[order] = np.clip(amount[order] - before, 0, room[order])
+        return out
 
     def interval(self, arc: int) -> tuple[int, int]:
         """Least and largest flow on one arc, arcs without a bound being cut at `big`."""
-        return self.least(arc), self._extremes().most(arc)
+        return self.least(arc), self._extremes.most(arc)
 
     def least(self, arc: int) -> int:
         """Least flow on one arc."""
-        return self._extremes().least(arc)
+        return self._extremes.least(arc)
 
-    def _extremes(self) -> _Residual:
-        if self._residual is None:
-            assert self.flow is not None
-            self._residual = _Residual(self)
-        return self._residual
+    @cached_property
+    def _extremes(self) -> Residual:
+        assert self.flow is not None
+        return Residual(self._tail.tolist(), self._head.tolist(), self._lo.tolist(), self._hi.tolist(), self.flow)
 
-    def flags(self, arcs: Sequence[int]) -> list[bool]:
+    @cached_property
+    def fixed(self) -> NDArray[np.bool_]:
         """For each arc, whether its flow is fixed.
 
         An arc between two strong components of the residual graph never moves; within one, every one-way arc lies on
         a directed cycle, so after a small push all arcs have room both ways and only bridges are fixed.
         """
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
-
         assert self.flow is not None
         up, down = self._hi > self.flow, self.flow > self._lo
         rows = np.concatenate([self._tail[up], self._head[down]])
         columns = np.concatenate([self._head[up], self._tail[down]])
-        graph = coo_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(self.n_nodes, self.n_nodes))
-        _, strong = connected_components(graph, directed=True, connection="strong")
+        strong = hang_together(self.n_nodes, rows, columns, connection="strong")
         moving = (up | down) & (strong[self._tail] == strong[self._head])
-        fixed = ~moving | _bridges(self.n_nodes, self._tail, self._head, moving)
-        return [bool(fixed[arc]) for arc in arcs]
+        fixed: NDArray[np.bool_] = ~moving | _bridges(self.n_nodes, self._tail, self._head, moving)
+        return fixed
 
 
-class _Residual:
-    """A circulation that is pushed from one extreme to the next; searches run on bit masks of nodes.
-
-    The circulation is never put back: any feasible one serves, and each arc that touches a bound of its own on the
-    way has that extreme settled.
-    """
-
-    def __init__(self, network: Network) -> None:
-        assert network.flow is not None
-        self.tail, self.head = network.tail, network.head
-        self.lo, self.hi = network.lo, network.hi
-        self.flow = [int(x) for x in network.flow]
-        self.n = network.n_nodes
-        self.out: list[int] = [0] * self.n
-        self.pairs: dict[tuple[int, int], list[int]] = {}  # arc a as a + 1 (forward) or −(a + 1) (backward)
-        for a in range(len(self.tail)):
-            t, h = self.tail[a], self.head[a]
-            if t == h:
-                continue
-            self.pairs.setdefault((t, h), []).append(a + 1)
-            self.pairs.setdefault((h, t), []).append(-(a + 1))
-        self.closed = -1
-        for pair in self.pairs:
-            self._refresh(pair)
-        self.at_low = [f == low for f, low in zip(self.flow, self.lo, strict=True)]
-        self.at_high = [f == high for f, high in zip(self.flow, self.hi, strict=True)]
-        self.minimum: dict[int, int] = {}
-        self.maximum: dict[int, int] = {}
-
-    def _room(self, signed: int) -> int:
-        a = abs(signed) - 1
-        if a == self.closed:
-            return 0
-        return self.hi[a] - self.flow[a] if signed > 0 else self.flow[a] - self.lo[a]
-
-    def _refresh(self, pair: tuple[int, int]) -> None:
-        bit = 1 << pair[1]
-        if any(self._room(signed) > 0 for signed in self.pairs[pair]):
-            self.out[pair[0]] |= bit
-        else:
-            self.out[pair[0]] &= ~bit
-
-    def most(self, arc: int) -> int:
-        """Largest flow on the arc."""
-        if self.at_high[arc]:
-            return self.hi[arc]
-        if arc not in self.maximum:
-            self.maximum[arc] = self._push(arc, +1)
-        return self.maximum[arc]
-
-    def least(self, arc: int) -> int:
-        """Least flow on the arc."""
-        if self.at_low[arc]:
-            return self.lo[arc]
-        if arc not in self.minimum:
-            self.minimum[arc] = self._push(arc, -1)
-        return self.minimum[arc]
-
-    def _push(self, arc: int, sign: int) -> int:
-        """Push the arc's flow as far as it goes; its value then."""
-        tail, head = self.tail[arc], self.head[arc]
-        if tail == head:
-            self.flow[arc] = self.hi[arc] if sign > 0 else self.lo[arc]
-            return self.flow[arc]
-        source, sink = (head, tail) if sign > 0 else (tail, head)
-        self.closed = arc
-        self._refresh((tail, head))
-        self._refresh((head, tail))
-        while True:
-            wanted = self.hi[arc] - self.flow[arc] if sign > 0 else self.flow[arc] - self.lo[arc]
-            if wanted <= 0:
-                break
-            path = self._path(source, sink)
-            if path is None:
-                break
-            self.flow[arc] += sign * self._augment(path, wanted)
-        self.closed = -1
-        self._refresh((tail, head))
-        self._refresh((head, tail))
-        self._mark(arc)
-        return self.flow[arc]
-
-    def _mark(self, a: int) -> None:
-        if self.flow[a] == self.lo[a]:
-            self.at_low[a] = True
-        if self.flow[a] == self.hi[a]:
-            self.at_high[a] = True
-
-    def _path(self, source: int, sink: int) -> list[int] | None:
-        """Nodes of a shortest path with room."""
-        out, goal = self.out, 1 << sink
-        seen = 1 << source
-        layers: list[tuple[int, int]] = []  # (node, nodes first reached from it)
-        queue = [source]
-        for node in queue:
-            new = out[node] & ~seen
-            if not new:
-                continue
-            seen |= new
-            layers.append((node, new))
-            if new & goal:
-                break
-            while new:
-                low = new & -new
-                queue.append(low.bit_length() - 1)
-                new ^= low
-        else:
-            return None
-        path, bit = [sink], goal
-        for node, reached in reversed(layers):
-            if reached & bit:
-                path.append(node)
-                bit = 1 << node
-        return path[::-1]
-
-    def _augment(self, path: list[int], wanted: int) -> int:
-        steps = list(itertools.pairwise(path))
-        amount = wanted
-        for pair in steps:
-            amount = min(amount, sum(self._room(signed) for signed in self.pairs[pair]))
-        for pair in steps:
-            left = amount
-            for signed in self.pairs[pair]:
-                moved = min(left, self._room(signed))
-                if moved:
-                    a = abs(signed) - 1
-                    self.flow[a] += moved if signed > 0 else -moved
-                    left -= moved
-                    self._mark(a)
-                if not left:
-                    break
-            self._refresh(pair)
-            self._refresh((pair[1], pair[0]))
-        return amount
-
-
-def _bridges(n_nodes: int, tail: IntArray, head: IntArray, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _bridges(
+    n_nodes: int, tail: NDArray[np.int32], head: NDArray[np.int32], present: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
     """Arcs of the undirected graph that lie on no cycle (parallel arcs make one)."""
     bridge = np.zeros(len(tail), dtype=bool)
     around: list[list[tuple[int, int]]] = [[] for _ in range(n_nodes)]
-    for arc in np.flatnonzero(present).tolist():
-        a, b = int(tail[arc]), int(head[arc])
-        if a == b:
-            continue
+    arcs = np.flatnonzero(present & (tail != head))
+    for arc, a, b in zip(arcs.tolist(), tail[arcs].tolist(), head[arcs].tolist(), strict=True):
         around[a].append((b, arc))
         around[b].append((a, arc))
     seen = [0] * n_nodes

@@ -8,13 +8,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, TypeVar
 
+import numpy as np
+
+from .bounds import GroupBounds
 from .identities import Identity
 from .intervals import Contradiction, CountSystem, Interval
 from .means import MeanInterval, MeanSystem
 from .primary import is_primary_n
-from .released import Released, breaks_rule, release
+from .released import Released, breaks_rule, read_bounds, release
 from .shares import Withhold, withhold
 from .span import Span, Union
 from .table import Problem
@@ -265,7 +269,7 @@ def _with_squares(
 def count_intervals(seen: Released) -> CountsRead:
     """Interval of N of every withheld cell, the cells whose interval is only a bound (large systems), and those of them
     that are shown to be not exactly known all the same."""
-    system = CountSystem(seen.n_atoms, seen.counts, list(seen.targets.values()), seen.integer)
+    system = CountSystem(seen.told, seen.asked, seen.integer)
     known: dict[tuple[int, ...], Interval] = {}
     out = {}
     for name, atoms in seen.targets.items():
@@ -282,10 +286,13 @@ def exactly_disclosed(problem: Problem, suppressed: frozenset[str]) -> tuple[str
     Cells of systems too large to be exact (`n_interval_outer` of an audit) are named only where algebra gives them.
     """
 
+    names = sorted(problem.pattern(suppressed))
+    reading = problem.reading(True)
+    asked = reading.groups[[reading.place[name] for name in names]]
+
     def flags(believes: bool) -> tuple[str, ...]:
-        seen = release(problem, problem.pattern(suppressed), believes)
-        system = CountSystem(seen.n_atoms, seen.counts, list(seen.targets.values()), seen.integer)
-        return tuple(sorted(name for name, atoms in seen.targets.items() if system.fixed(atoms)))
+        system = CountSystem(read_bounds(problem, suppressed, believes), asked, problem.attacker.integer)
+        return tuple(compress(names, system.fixed()))
 
     try:
         return flags(True)
@@ -320,7 +327,8 @@ def group_intervals(
 ) -> tuple[Interval, MeanInterval | None]:
     """What a reader learns of any group of atoms: N, and its mean where means are published."""
     seen, *_ = _read(problem, problem.pattern(suppressed))
-    n = CountSystem(seen.n_atoms, seen.counts, [group], seen.integer).interval(group)
+    told = GroupBounds.of(seen.n_atoms, seen.counts, [group])
+    n = CountSystem(told, np.asarray([told.layout.index[group]]), seen.integer).interval(group)
     if problem.kind != "means" or n[1] == 0:  # nobody has no mean
         return n, None
 

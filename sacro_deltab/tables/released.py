@@ -6,20 +6,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from itertools import compress
 
+import numpy as np
+
+from .bounds import Count as Count
+from .bounds import GroupBounds, limits
+from .layout import IntArray
 from .primary import exact
 from .rounding import half_width, rounded_n_interval
 from .table import Cell, Problem
-
-
-@dataclass(frozen=True)
-class Count:
-    """`lo` ≤ people in `atoms` ≤ `hi` (`None`: no upper bound)."""
-
-    atoms: tuple[int, ...]
-    lo: int
-    hi: int | None
-    source: str
 
 
 @dataclass(frozen=True)
@@ -47,6 +44,8 @@ class Released:
     rows: tuple[tuple[int, ...], ...]
     sources: tuple[str, ...]
     targets: Mapping[str, tuple[int, ...]]
+    told: GroupBounds  # `counts` once more, as bounds of the problem's groups
+    asked: IntArray  # positions of the targets among these groups
     value_bounds: tuple[float, float] | None
     integer: bool
 
@@ -87,65 +86,113 @@ def breaks_rule(problem: Problem, suppressed: frozenset[str]) -> bool:
     )
 
 
-def release(problem: Problem, suppressed: frozenset[str], believes: bool = True) -> Released:
-    """The reader's view of one pattern."""
-    attacker, policy = problem.attacker, problem.policy
-    counts: list[Count] = []
-    means: list[Mean] = []
-    squares: list[Mean] = []
-    rows: list[tuple[int, ...]] = []
-    sources: list[str] = []
-    targets: dict[str, tuple[int, ...]] = {}
-    half = Fraction(half_width(policy.mean_decimals))
+@dataclass(frozen=True)
+class Reading:
+    """What every cell of a problem would say if it were published: the same for every pattern."""
+
+    ids: tuple[str, ...]
+    counts: tuple[Count, ...]
+    means: tuple[Mean | None, ...]
+    squares: tuple[Mean | None, ...]
+    spans: tuple[bool, ...]  # whether its N or its mean is printed
+    groups: IntArray  # position in the problem's layout
+    lo: IntArray  # of N
+    hi: IntArray
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """Position of every cell."""
+        return {name: i for i, name in enumerate(self.ids)}
+
+    def printed(self, suppressed: frozenset[str]) -> list[bool]:
+        """For every cell, whether a pattern prints it."""
+        out = [True] * len(self.ids)
+        for name in suppressed:
+            out[self.place[name]] = False
+        return out
+
+
+def read_cells(problem: Problem, believes: bool) -> Reading:
+    """See `Reading`; `Problem.reading` keeps it."""
+    half = Fraction(half_width(problem.policy.mean_decimals))
+    counts, means, squares, spans = [], [], [], []
     for cell in problem.cells.values():
-        if cell.id in suppressed:
-            targets[cell.id] = cell.atoms
-            continue
         lo, hi = published_interval(problem, cell, believes)
         counts.append(Count(cell.atoms, lo, hi, cell.id))
-        if cell.n_rounding != "hidden" or cell.mean is not None:
-            rows.append(cell.atoms)
-            sources.append(cell.id)
-        if cell.mean is not None:
-            mean = exact(cell.mean)
-            means.append(Mean(cell.atoms, mean - half, mean + half, cell.id))
-            if cell.sd is not None and lo >= 2:
-                squares.append(_square(cell, mean, half, lo, hi))
+        mean = None if cell.mean is None else exact(cell.mean)
+        means.append(None if mean is None else Mean(cell.atoms, mean - half, mean + half, cell.id))
+        squares.append(None if mean is None or cell.sd is None or lo < 2 else _square(cell, mean, half, lo, hi))
+        spans.append(cell.n_rounding != "hidden" or mean is not None)
+    index = problem.layout.index
+    groups = np.asarray([index[cell.atoms] for cell in problem.cells.values()], dtype=np.int64)
+    lows, tops = limits([count.lo for count in counts], [count.hi for count in counts])
+    return Reading(tuple(problem.cells), tuple(counts), tuple(means), tuple(squares), tuple(spans), groups, lows, tops)
+
+
+def read_bounds(problem: Problem, suppressed: frozenset[str], believes: bool = True) -> GroupBounds:
+    """What the reader of one pattern is told of N, as bounds of the problem's groups."""
+    reading = problem.reading(believes)
+    here = np.asarray(reading.printed(suppressed), dtype=bool)
+    told = GroupBounds.nothing(problem.layout)
+    told.tell_all(reading.groups[here], reading.lo[here], reading.hi[here])
+    told.tell(told_besides(problem, suppressed, believes))
+    return told
+
+
+def release(problem: Problem, suppressed: frozenset[str], believes: bool = True) -> Released:
+    """The reader's view of one pattern."""
+    attacker = problem.attacker
+    reading = problem.reading(believes)
+    printed = reading.printed(suppressed)
+    shown = [i for i, here in enumerate(printed) if here and reading.spans[i]]
+    hidden_zero = sorted(problem.structural_zero & suppressed)
+    targets = withheld(problem, suppressed)
+    return Released(
+        len(problem.atoms),
+        (*compress(reading.counts, printed), *told_besides(problem, suppressed, believes)),
+        tuple(mean for mean in compress(reading.means, printed) if mean is not None),
+        tuple(square for square in compress(reading.squares, printed) if square is not None),
+        (*(reading.counts[i].atoms for i in shown), *(problem.cells[name].atoms for name in hidden_zero)),
+        (*(reading.ids[i] for i in shown), *hidden_zero),
+        targets,
+        read_bounds(problem, suppressed, believes),
+        reading.groups[[reading.place[name] for name in targets]],
+        attacker.value_bounds,
+        attacker.integer,
+    )
+
+
+def withheld(problem: Problem, suppressed: frozenset[str]) -> dict[str, tuple[int, ...]]:
+    """The withheld cells in the problem's order."""
+    place = problem.reading(True).place
+    return {name: problem.cells[name].atoms for name in sorted(suppressed, key=place.__getitem__)}
+
+
+def told_besides(problem: Problem, suppressed: frozenset[str], believes: bool) -> list[Count]:
+    """What a reader knows of N besides the printed numbers: marks, empty groups, percentages, facts of his own."""
+    attacker, policy = problem.attacker, problem.policy
+    counts = []
     if attacker.flags_primary:
         primary = set(problem.primary)
-        for name, atoms in targets.items():
+        for name, atoms in withheld(problem, suppressed).items():
             if name in primary:
                 counts.append(Count(atoms, 0, policy.min_n - 1, f"mark of {name}"))
             elif name in problem.structural_zero:
                 continue
             elif attacker.knows_rule and (believes or problem.cells[name].n >= policy.min_n):
                 counts.append(Count(atoms, policy.min_n, None, f"mark of {name}"))
-    for name in sorted(problem.structural_zero):
-        counts.append(Count(problem.cells[name].atoms, 0, 0, name))
-        if name in suppressed:
-            rows.append(problem.cells[name].atoms)
-            sources.append(name)
+    counts += [Count(problem.cells[name].atoms, 0, 0, name) for name in sorted(problem.structural_zero)]
     counts += _percents(problem, suppressed, believes)
-    for i, (group, low, high) in enumerate(attacker.extra_n):
-        counts.append(Count(group, low, high, f"extra_n[{i}]"))
-    return Released(
-        len(problem.atoms),
-        tuple(counts),
-        tuple(means),
-        tuple(squares),
-        tuple(rows),
-        tuple(sources),
-        targets,
-        attacker.value_bounds,
-        attacker.integer,
-    )
+    counts += [Count(group, low, high, f"extra_n[{i}]") for i, (group, low, high) in enumerate(attacker.extra_n)]
+    return counts
 
 
 def _percents(problem: Problem, suppressed: frozenset[str], believes: bool) -> list[Count]:
     """What printed percentages say of N: every (k, N) that prints like it. They stay readable where N is withheld."""
     out = []
-    for cell in problem.cells.values():
-        if cell.percent is None or cell.percent[0] in suppressed:
+    for cell in problem.with_percent:
+        assert cell.percent is not None
+        if cell.percent[0] in suppressed:
             continue
         base = problem.cells[cell.percent[0]]
         lo, hi = published_interval(problem, base, believes)

@@ -7,20 +7,19 @@ found derivable is proved so by whole-number checks where it is reported.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .intervals import merge_atoms
+from .layout import IntArray, Layout
 from .leverage import possible
 from .solver import INF, Model, SolverError
 
 PRIME = 2_147_483_629  # largest prime below 2**31 - 1 that is not Mersenne; products fit in int64
-IntArray = NDArray[np.int64]
 MIXED = 2_000  # classes from which membership is tested on random combinations of columns
 TERMS = 2_000  # largest numerator and denominator that are believed
 LISTED = 300  # classes up to which the smallest group is always found, however large it is
@@ -89,27 +88,31 @@ class Span:
     """
 
     def __init__(self, n_atoms: int, rows: Sequence[Sequence[int]], weights: Sequence[int]) -> None:
-        unique = list(dict.fromkeys(tuple(sorted(row)) for row in rows))
-        self.label, self.k = merge_atoms(n_atoms, unique)
+        layout = Layout.of(n_atoms, (tuple(sorted(row)) for row in rows))
+        self.label, self.k = layout.label.tolist(), layout.k
         self.members: list[list[int]] = [[] for _ in range(self.k)]
         for atom, c in enumerate(self.label):
             self.members[c].append(atom)
-        covered = {self.label[a] for row in unique for a in row}
-        self.weight = [sum(weights[a] for a in self.members[c]) for c in range(self.k)]
+        self.weight = [sum(weights[a] for a in members) for members in self.members]
         self.proved = True
         self._reduced: tuple[IntArray, list[int]] | None = None
         self._mixer: IntArray | None = None
-        self._peel([tuple(sorted({self.label[a] for a in row})) for row in unique])
-        self.outside = frozenset(set(range(self.k)) - covered)
+        self._peel(layout)
+        self.outside = frozenset(set(range(self.k)) - set(layout.classes.tolist()))
 
-    def _peel(self, rows: list[tuple[int, ...]]) -> None:
+    def _peel(self, layout: Layout) -> None:
         """Take out what is known by itself, again and again: single classes drop out of every other row."""
-        live = [set(row) for row in dict.fromkeys(rows)]
+        known = np.zeros(self.k, dtype=bool)
+        known[layout.classes[layout.start[:-1][layout.size == 1]]] = True
+        kept = ~known[layout.classes]  # most cells of a table: out at once
+        end = np.concatenate([[0], np.cumsum(kept)])[layout.start].tolist()
+        classes = layout.classes[kept].tolist()
+        live = [set(classes[i:j]) for i, j in itertools.pairwise(end) if i < j]
         of: dict[int, set[int]] = {}
         for i, row in enumerate(live):
             for c in row:
                 of.setdefault(c, set()).add(i)
-        single: set[int] = set()
+        single = set(np.flatnonzero(known).tolist())
         queue = [i for i, row in enumerate(live) if len(row) == 1]
         while queue:
             i = queue.pop()
@@ -171,8 +174,10 @@ class Span:
             if key[0] > 0 and (best is None or key < best):
                 best = key
 
+        least = min((self.weight[c] for c in self.single if self.weight[c]), default=0)
         for c in self.single:
-            offer((c,))
+            if self.weight[c] == least:
+                offer((c,))
         for row in self.core_rows:
             offer(row)
         small = self._exact_enough(None if best is None else best[0], below)

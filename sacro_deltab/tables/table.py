@@ -12,11 +12,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, UnreadableError
 from .identities import Identity
 from .policy import TablePolicy
+
+if TYPE_CHECKING:
+    from .layout import Layout
+    from .released import Reading
 
 ROLES = ("interior", "margin", "grand")
 
@@ -96,6 +100,35 @@ class Problem:
         from .primary import primary_cells
 
         return primary_cells(self)
+
+    @cached_property
+    def with_percent(self) -> tuple[Cell, ...]:
+        """Cells whose share of another cell is printed."""
+        return tuple(cell for cell in self.cells.values() if cell.percent is not None)
+
+    def reading(self, believes: bool) -> Reading:
+        """What every cell says when it is published, to a reader who believes in the rule or not."""
+        return self._believed if believes else self._doubted
+
+    @cached_property
+    def _believed(self) -> Reading:
+        from .released import read_cells
+
+        return read_cells(self, True)
+
+    @cached_property
+    def _doubted(self) -> Reading:
+        from .released import read_cells
+
+        return read_cells(self, False)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Every group that a pattern may tell something of, over classes of atoms."""
+        from .layout import Layout
+
+        facts = [group for group, _, _ in self.attacker.extra_n]
+        return Layout.of(len(self.atoms), [*(cell.atoms for cell in self.cells.values()), *facts])
 
     @cached_property
     def tables(self) -> tuple[str, ...]:
