@@ -28,7 +28,8 @@ class PrintedCell:
 
     `members` are positions in the session's register: the people who contribute (with a value, where there is a
     statistic). statistic: "mean", "sd" or None (only N is printed). `variable` names the per-person values behind the
-    statistic. `any_rounded`: the table rounds all its Ns.
+    statistic. `any_rounded`: the table rounds all its Ns. `printed`: the mean that an earlier session printed of these
+    people; it counts for a variable whose mean over them prints the same.
     """
 
     output: str
@@ -40,6 +41,7 @@ class PrintedCell:
     shows_n: bool = True
     any_rounded: bool = False
     structural: bool = False
+    printed: float | None = None
 
     @property
     def id(self) -> str:
@@ -215,7 +217,7 @@ class Context:
             verdict = self.linked.verdict(variable, self.candidate, gone)
             fallen |= verdict.fallen
             small = small or verdict.small_group
-            if not verdict.safe and self.candidate:
+            if not verdict.safe:
                 pairs += self._pairs(variable, gone)
         return TableAudit(len(fallen & mine) + small, len(fallen) + small, tuple(dict.fromkeys(pairs)))
 
@@ -333,15 +335,22 @@ def _cell_json(
         entry["n_rounding"] = "rule"
     if values is not None:
         entry["mean"] = None
-        if cell.variable == variable and people.size and cell.statistic == "mean":
-            from ..tables.rounding import round_value
-
-            entry["mean"] = float(round_value(float(values[people].mean()), decimal_places=policy.mean_decimals))
+        mine = values[people] if people.size and int(people.max()) < values.size else np.full(1, np.nan)
+        if cell.variable == variable and cell.statistic == "mean" and people.size:
+            entry["mean"] = _shown(float(mine.mean()), policy)
+        elif (
+            cell.printed is not None and np.isfinite(mine).all() and _shown(float(mine.mean()), policy) == cell.printed
+        ):
+            entry["mean"] = cell.printed
         if cell.variable == variable and people.size > 1 and cell.statistic == "sd":
-            from ..tables.rounding import round_value
-
-            entry["sd"] = float(round_value(float(values[people].std(ddof=1)), decimal_places=policy.mean_decimals))
+            entry["sd"] = _shown(float(mine.std(ddof=1)), policy)
     return entry
+
+
+def _shown(value: float, policy: TablePolicy) -> float:
+    from ..tables.rounding import round_value
+
+    return float(round_value(value, decimal_places=policy.mean_decimals))
 
 
 def problem_suppressed(problem_json: Mapping[str, Any], output: str) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,26 +19,65 @@ if TYPE_CHECKING:
 WITHOUT_CELLS = frozenset({"delta_quantiles", "idp_summary", "correlation", "p_value", "regression_table"})
 
 
+MEANS = ("mean_delta", "mean delta")  # columns and rows that hold one
+SDS = frozenset({"delta_sd", "delta_sd_by_group"})
+UNCHECKED = "differences with earlier releases whose people the ledger does not know"
 MOST_SETS = 40  # distinct sets of people of one output that the ledger remembers one by one
 
 
 def load_earlier(session: DeltabSession) -> None:
-    """Put every earlier release whose people are known into the session's table problem, as published."""
-    ids = session.state.ids
-    if ids is None:
+    """Put every earlier release whose people are known into the session's table problem, as published.
+
+    Asked again at every step: another session on the same people may have released something since. Nothing is done
+    where the ledger is as it was.
+    """
+    state, ledger = session.state, session.budget.ledger
+    ids, head = state.ids, ledger.head
+    state.first_head = state.first_head or head
+    if ids is None or head == state.history_head:
         return
-    earlier = session.budget.ledger.earlier_cells(session.cohort, ids)
-    cells = []
+    earlier = ledger.earlier_cells(session.cohort, ids)
+    for name in {name for name, _, _ in state.earlier}:
+        state.linked.retract(name)
+    state.earlier, cells = [], []
     for cell in earlier.cells:
-        if not any(value is not None for value in cell.published.values()):
+        if cell.entry in state.own_releases or not any(value is not None for value in cell.published.values()):
             continue
         members = np.flatnonzero(np.frombuffer(cell.mask, dtype=np.uint8))
-        session.state.earlier.append((f"release {cell.entry}: {cell.output}", cell, members))
+        state.earlier.append((f"release {cell.entry}: {cell.output}", cell, members))
         if cell.kind not in WITHOUT_CELLS:
-            cells.append(PrintedCell(f"release {cell.entry}: {cell.output}", cell.key, members, "grand"))
-    session.state.linked.publish(cells, (), ())
-    if earlier.unchecked:
-        session.not_checked.append("differences with earlier releases whose people the ledger does not know")
+            name, mean = f"release {cell.entry}: {cell.output}", _mean_of(cell.published)
+            cells.append(PrintedCell(name, cell.key, members, "grand", printed=mean))
+    state.linked.publish(cells, (), ())
+    state.history_head = head
+    if earlier.unchecked and UNCHECKED not in session.not_checked:
+        session.not_checked.append(UNCHECKED)
+
+
+def _mean_of(published: Mapping[str, Any]) -> float | None:
+    """The mean delta that an earlier cell printed."""
+    for label in MEANS:
+        value = published.get(label)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    return None
+
+
+def released_meanwhile(session: DeltabSession) -> list[tuple[str, str]]:
+    """(release, output) that are about nearly the same people, where the output was judged before the other left."""
+    if session.budget.ledger.head == session.state.first_head:
+        return []
+    least = int(session.ruleset.parameters["min_n"])
+    bad = []
+    for entry in session.entries:
+        fact = entry.facts.facts.get("linked_release.smallest_gap")
+        if entry.kept_inside or (fact is not None and int(fact.value) < least):
+            continue  # a person looks at it anyway
+        printed = [c for c in session.state.linked.cells.values() if c.output == entry.name]
+        trace = next((t for t in session.state.traces if t.output == entry.name), None)
+        close = _close(session, list(_release_cells(session, printed, entry.n, None, trace)))
+        bad += [(f"release {gap.entry}: {gap.output}", entry.name) for gap in close[:1]]
+    return bad
 
 
 def history_facts(session: DeltabSession, candidate: Candidate, kin: Kinship) -> dict[str, Fact]:
@@ -65,7 +104,8 @@ def history_facts(session: DeltabSession, candidate: Candidate, kin: Kinship) ->
 def _close(session: DeltabSession, cells: Sequence[Any]) -> list[Any]:
     least = int(session.ruleset.parameters["min_n"])
     found = session.budget.ledger.gaps(session.cohort, list(cells))
-    return [g for g in found if g.gap < least and (g.gap or not g.people_known)]
+    own = session.state.own_releases
+    return [g for g in found if g.gap < least and (g.gap or not g.people_known) and g.entry not in own]
 
 
 def _other_numbers(session: DeltabSession, candidate: Candidate) -> list[str]:
@@ -107,7 +147,7 @@ def record_releases(session: DeltabSession, entries: Sequence[Entry], digests: d
         printed = [c for c in session.state.linked.cells.values() if c.output == entry.name]
         trace = next((t for t in session.state.traces if t.output == entry.name), None)
         cells = list(_release_cells(session, printed, entry.n, entry, trace))
-        session.budget.ledger.record_release(
+        written = session.budget.ledger.record_release(
             session.cohort,
             entry.name,
             kind=entry.type,
@@ -115,7 +155,34 @@ def record_releases(session: DeltabSession, entries: Sequence[Entry], digests: d
             who=session.budget.who,
             sha256=digests.get(f"{entry.name}.json") or digests.get(f"{entry.name}.png"),
         )
+        session.state.own_releases.add(written.seq)
         session.remembered.add(entry.name)
+    _record_foreign(session)
+
+
+def _record_foreign(session: DeltabSession) -> None:
+    """The researcher's own ACRO tables leave as well: those whose cells could be read."""
+    from ..privacy.ledger import ReleaseCell
+
+    ids, linked = session.state.ids, session.state.linked
+    for name in session.state.foreign:
+        if name in session.remembered:
+            continue
+        cells = [
+            ReleaseCell(
+                cell.key,
+                int(cell.members.size),
+                None if ids is None else tuple(ids[int(i)] for i in cell.members),
+                {"shown": None if cell.id in linked.suppressed else cell.statistic or "n"},
+            )
+            for cell in linked.cells.values()
+            if cell.output == name
+        ]
+        written = session.budget.ledger.record_release(
+            session.cohort, name, kind="acro_table", cells=cells, who=session.budget.who
+        )
+        session.state.own_releases.add(written.seq)
+        session.remembered.add(name)
 
 
 def _release_cells(

@@ -121,6 +121,7 @@ def kinship(session: DeltabSession, candidate: Candidate) -> Kinship:
     for old in session.state.traces:
         _with_cells(out, old, linked, candidate.cells, least)
     _sds(out, name, candidate.cells, linked, least)
+    _earlier_sds(out, session, name, candidate.cells, least)
     _other_variables(out, name, candidate.cells, linked, least)
     session.state.last_kin = (name, out)
     return out
@@ -257,6 +258,20 @@ def _sds(out: Kinship, name: str, cells: Sequence[PrintedCell], linked: LinkedTa
             if new.variable == old.variable and 0 < np.setxor1d(new.members, old.members).size < least:
                 gap = int(np.setxor1d(new.members, old.members).size)
                 out.add(gap, _pair(name, old.output, "SDs of delta"), disclosed=True)
+
+
+def _earlier_sds(out: Kinship, session: DeltabSession, name: str, cells: Sequence[PrintedCell], least: int) -> None:
+    """The same with SDs that left in an earlier session, of whatever variable: its values are not known here."""
+    from .history import SDS
+
+    mine = [c for c in cells if c.statistic == "sd" and c.members.size >= least]
+    for release, old, members in session.state.earlier if mine else ():
+        if old.kind not in SDS:
+            continue
+        for new in mine:
+            gap = int(np.setxor1d(new.members, members, assume_unique=True).size)
+            if 0 < gap < least:
+                out.add(gap, _pair(name, release, "SDs of delta"), disclosed=True)
 
 
 def _other_variables(out: Kinship, name: str, cells: Sequence[PrintedCell], linked: LinkedTables, least: int) -> None:

@@ -19,11 +19,13 @@ def recheck(session: DeltabSession) -> None:
         Something can be worked out: names the outputs, so that one can be dropped.
     """
     from .foreign import add_foreign
+    from .history import load_earlier, released_meanwhile
     from .kin import recheck_pairs
     from .recording import notice_config
 
     notice_config(session)
     _refuse_exact_n(session)
+    load_earlier(session)
     add_foreign(session)
     for first, second in recheck_pairs(session):
         raise RefusedError(
@@ -32,6 +34,11 @@ def recheck(session: DeltabSession) -> None:
         )
     audit = session.state.linked.context(()).audit(frozenset())
     if audit.package == 0:
+        for release, name in released_meanwhile(session):
+            raise RefusedError(
+                f"{name} was judged before {release} left, which is about nearly the same people",
+                next_step=f"Take it back with session.drop({name!r}) and release it again: then both are judged.",
+            )
         return
     guilty = [
         entry.name
@@ -41,7 +48,8 @@ def recheck(session: DeltabSession) -> None:
     foreign = [name for name in session.state.foreign if session.state.linked.safe_without(name)]
     names = ", ".join([*guilty, *foreign]) or "several outputs together"
     raise RefusedError(
-        f"a small group can be worked out from the outputs of this session together: {names}",
+        f"a small group can be worked out from the outputs of this session together: {names}. "
+        + " ".join(audit.pairs[:2]),
         next_step="Take one of them back with session.drop(name) (ACRO's own with acro.remove_output), then finalise.",
     )
 

@@ -14,7 +14,7 @@ from ..outputs.document import MARK, OutputDocument
 from ..record import Draft, add_record, stub_csv, summary_text, suppressed_cells, validate_draft
 from ..rules.types import Decision, Effect, Finding
 from .entries import Candidate, Entry
-from .history import history_facts
+from .history import history_facts, load_earlier
 from .kin import WithKin, kinship
 from .shape import refuse_hidden_text, shaped
 
@@ -90,6 +90,7 @@ def _judge(session: DeltabSession, candidate: Candidate) -> tuple[Judged, tuple[
     from ..tables.solver import SolverError
 
     try:
+        load_earlier(session)
         kin = kinship(session, candidate)
         history = history_facts(session, candidate, kin)
         judged = judge_output(

@@ -33,6 +33,9 @@ class State:
         self.foreign: list[str] = []
         self.traces: list[Trace] = []
         self.earlier: list[tuple[str, Any, Any]] = []  # (release, its cell, its people) of other sessions
+        self.first_head = ""  # head of the ledger when the session began
+        self.history_head = ""  # … when its releases were read last
+        self.own_releases: set[int] = set()  # entries that this session wrote
         self.last_kin: tuple[str, Any] = ("", None)  # pairs of the output judged last
         self.known: list[Floats] = []  # deltas that `session.deltas` gave, printed or not
         known = people if people is not None else ages
