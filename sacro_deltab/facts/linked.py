@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from .margins import Margin, margin_json, margins
+from .margins import Margin, margins
 from .people import Floats, Ints
 from .table_audit import TableAudit
 
 if TYPE_CHECKING:
     from ..tables import Problem, TablePolicy
+    from ..tables.judge import SetAudit
+
+
+KEPT = 6  # problems and audits remembered
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,13 @@ class LinkedTables:
     complementary: set[str] = field(default_factory=set)
     ages: Callable[[], Floats | None] | None = None  # years of the register's people, where they are known
     training: list[Ints] = field(default_factory=list)  # people known to have been trained on, besides what is found
+    version: int = 0  # of the cells
+    _built: list[tuple[Any, Any, Floats | None, Problem]] = field(default_factory=list)  # the last problems
+    _judged: list[tuple[Problem, frozenset[str], Verdict]] = field(default_factory=list)  # … and audits
 
     def publish(self, cells: Sequence[PrintedCell], suppressed: Iterable[str], complementary: Iterable[str]) -> None:
         """Add the cells of an accepted output; `suppressed` and `complementary` are row keys."""
+        self.version += 1
         gone, extra = set(suppressed), set(complementary)
         for cell in cells:
             self.cells[cell.id] = cell
@@ -86,6 +92,7 @@ class LinkedTables:
 
     def retract(self, output: str) -> None:
         """Forget every cell of one output: it is no longer asked to leave."""
+        self.version += 1
         gone = [name for name, cell in self.cells.items() if cell.output == output]
         for name in gone:
             del self.cells[name]
@@ -124,24 +131,35 @@ class LinkedTables:
         Complementary cells of earlier outputs are not published and need no protection of their own, so they are
         left out; earlier primary cells stay in as suppressed cells. `without` leaves one output out.
         """
-        from ..tables import Problem
-
         cells = [
             c for c in self.cells.values() if c.output != without and (c.id not in self.complementary or not fixed)
         ]
         cells += [c for c in candidate if c.output != without]
         if not cells:
             return None
-        earlier = [c.id for c in cells if c.id in self.cells and c.id not in self.suppressed and fixed]
-        known = self._margins(variable, cells)
-        data = _problem_json(cells, self.values.get(variable) if variable else None, variable, self.policy, known)
-        data["must_publish"] = earlier
-        forced = {*primary, *(self.suppressed - self.complementary)} & {c.id for c in cells}
-        data["primary"] = sorted(forced)
-        data["published_sets"] = [
-            {"name": "as released", "suppressed": sorted(self.suppressed & {c.id for c in cells})}
-        ]
-        return Problem.from_json(data)
+        values = self.values.get(variable) if variable else None
+        forced = frozenset({*primary, *(self.suppressed - self.complementary)} & {c.id for c in cells})
+        with_ages = self.ages is not None and self.ages() is not None
+        key = (self.version, variable, tuple(map(id, candidate)), without, forced, fixed, len(self.training), with_ages)
+        for known, _, array, problem in self._built:
+            if known == key and array is values:
+                return problem
+        from .atoms import table_problem
+
+        ids = frozenset(c.id for c in cells)
+        built = table_problem(
+            cells,
+            values,
+            variable,
+            self.policy,
+            self._margins(variable, cells),
+            must_publish=ids & (self.cells.keys() - self.suppressed) if fixed else frozenset(),
+            primary=forced,
+            suppressed=frozenset(self.suppressed & ids),
+        )
+        # the candidate's cells are held so that their ids are not given to others
+        self._built = [*self._built[1 - KEPT :], (key, tuple(candidate), values, built)]
+        return built
 
     def verdict(
         self, variable: str | None, candidate: Sequence[PrintedCell], gone: frozenset[str], **kw: Any
@@ -154,16 +172,22 @@ class LinkedTables:
         if problem is None:
             return Verdict(frozenset(), False)
         pattern = frozenset(((self.suppressed - self.complementary) | gone) & set(problem.cells))
+        for judged, known, verdict in self._judged:
+            if judged is problem and known == pattern:
+                return verdict
         try:
-            found = audit_pattern(problem, pattern)
+            return self.judged(problem, audit_pattern(problem, pattern))
         except Contradiction:  # a number is printed that the rule a reader believes in does not allow
             return Verdict(frozenset(c.id for c in candidate), True)
+
+    def judged(self, problem: Problem, found: SetAudit) -> Verdict:
+        """What an audit says, remembered: the same cells are often asked about again at once."""
         union = found.smallest_derivable_union
         small = union is not None and 0 < union.n < self.policy.min_n
-        disclosed = set(found.exactly_disclosed) & set(problem.primary)
-        return Verdict(
-            frozenset(disclosed | set(found.narrow) | set(found.unprinted)), small or found.expert_union_small
-        )
+        fallen = {*found.exactly_disclosed, *found.unproved} & set(problem.primary) | {*found.narrow, *found.unprinted}
+        verdict = Verdict(frozenset(fallen), small or found.expert_union_small)
+        self._judged = [*self._judged[1 - KEPT :], (problem, found.suppressed, verdict)]
+        return verdict
 
     def _margins(self, variable: str | None, cells: Sequence[PrintedCell]) -> list[Margin]:
         """What everybody knows this variable to add up to, where it is the delta of a model's own training people."""
@@ -195,13 +219,16 @@ class Context:
                 continue
             if self.linked.cells:
                 self.notes.extend(self._pairs(variable, forced))
-            problem = self.linked.problem(variable, self.candidate, primary=forced)
+            problem = self.linked.problem(variable, self.candidate)
+            if problem is not None and not forced <= set(problem.primary):
+                problem = self.linked.problem(variable, self.candidate, primary=forced)
             if problem is None:
                 continue
             try:
                 result = protect(problem, policy="interval")
             except Contradiction:
                 return frozenset(cell.key for cell in self.candidate) - primary
+            self.linked.judged(problem, result.audit)
             by_id = {cell.id: cell.key for cell in self.candidate}
             chosen |= {by_id[name] for name in result.suppressed if name in by_id}
         return frozenset(chosen - primary)
@@ -242,115 +269,6 @@ class Context:
         if not mine or not found:
             return found or [None]
         return found
-
-
-def _problem_json(
-    cells: Sequence[PrintedCell],
-    values: Floats | None,
-    variable: str | None,
-    policy: TablePolicy,
-    known: Sequence[Margin] = (),
-) -> dict[str, Any]:
-    """Problem file of `cells`: people with the same memberships become one atom.
-
-    `known`: what everybody knows values to add up to without its being printed.
-    """
-    people = [cell.members for cell in cells] + [margin.people for margin in known]
-    size = 1 + max((int(p.max()) for p in people if p.size), default=-1)
-    bits = np.zeros((size, (len(people) + 7) // 8), dtype=np.uint8)
-    for index, members in enumerate(people):
-        bits[members, index // 8] |= np.uint8(1 << (index % 8))
-    used = np.flatnonzero(bits.any(axis=1))
-    rows, inverse = (np.unique(bits[used], axis=0, return_inverse=True)) if used.size else (bits[:0], used)
-    inverse = np.asarray(inverse).reshape(-1)
-    counts = np.bincount(inverse, minlength=len(rows))
-    numbers = None
-    if values is not None:
-        whole = np.zeros(size)
-        told = min(size, values.size)
-        whole[:told] = np.where(np.isfinite(values[:told]), values[:told], 0.0)
-        numbers = whole[used]
-    atoms: dict[str, dict[str, Any]] = {}
-    names = [f"a{i}" for i in range(len(rows))]
-    for i, name in enumerate(names):
-        atoms[name] = {"n": int(counts[i])}
-    if numbers is not None:
-        sums = np.bincount(inverse, weights=numbers, minlength=len(rows))
-        squares = np.bincount(inverse, weights=numbers**2, minlength=len(rows))
-        for i, name in enumerate(names):
-            atoms[name] |= {"sum": float(sums[i]), "sumsq": float(squares[i])}
-    members_of: dict[int, list[str]] = {index: [] for index in range(len(people))}
-    for i, row in enumerate(rows):
-        for index in range(len(people)):
-            if row[index // 8] >> (index % 8) & 1:
-                members_of[index].append(names[i])
-    out: dict[str, Any] = {}
-    zero: list[str] = []
-    for index, cell in enumerate(cells):
-        if not members_of[index]:
-            atoms[f"empty{index}"] = {"n": 0} | ({"sum": 0.0, "sumsq": 0.0} if numbers is not None else {})
-            members_of[index] = [f"empty{index}"]
-        if cell.structural:
-            zero.append(cell.id)
-        out[cell.id] = _cell_json(cell, members_of[index], people[index], values, variable, policy)
-    bounds = policy.value_bounds
-    largest = None if bounds is None else max(abs(b) for b in bounds)
-    someone = dict(zip(names, used[np.unique(inverse, return_index=True)[1]].tolist(), strict=True)) if names else {}
-    identities = [
-        margin_json(
-            margin,
-            members_of[index],
-            np.searchsorted(margin.people, [someone[a] for a in members_of[index]]).tolist(),
-            largest,
-        )
-        for index, margin in enumerate(known, start=len(cells))
-    ]
-    return {
-        "schema": "sacro_deltab/table-problem/1",
-        "kind": "means" if numbers is not None else "counts",
-        "policy": policy.to_json(),
-        "attacker": {
-            "n_published": "rounded",
-            "knows_rule": True,
-            "flags_primary": False,
-            "integer": True,
-            "value_bounds": None if bounds is None else list(bounds),
-        },
-        "atoms": atoms,
-        "cells": out,
-        "structural_zero": zero,
-        **({"identities": identities} if identities else {}),
-    }
-
-
-def _cell_json(
-    cell: PrintedCell, atoms: list[str], people: Ints, values: Floats | None, variable: str | None, policy: TablePolicy
-) -> dict[str, Any]:
-    entry: dict[str, Any] = {"table": cell.output, "role": cell.role, "atoms": atoms, "n": int(people.size)}
-    if not cell.shows_n:
-        entry["n_rounding"] = "hidden"
-    elif cell.role == "interior":
-        entry["n_rounding"] = "all" if cell.any_rounded else "exact"
-    else:
-        entry["n_rounding"] = "rule"
-    if values is not None:
-        entry["mean"] = None
-        mine = values[people] if people.size and int(people.max()) < values.size else np.full(1, np.nan)
-        if cell.variable == variable and cell.statistic == "mean" and people.size:
-            entry["mean"] = _shown(float(mine.mean()), policy)
-        elif (
-            cell.printed is not None and np.isfinite(mine).all() and _shown(float(mine.mean()), policy) == cell.printed
-        ):
-            entry["mean"] = cell.printed
-        if cell.variable == variable and people.size > 1 and cell.statistic == "sd":
-            entry["sd"] = _shown(float(mine.std(ddof=1)), policy)
-    return entry
-
-
-def _shown(value: float, policy: TablePolicy) -> float:
-    from ..tables.rounding import round_value
-
-    return float(round_value(value, decimal_places=policy.mean_decimals))
 
 
 def problem_suppressed(problem_json: Mapping[str, Any], output: str) -> frozenset[str]:

@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .people import Floats, Ints
 
 if TYPE_CHECKING:
+    from ..tables.identities import Identity
     from .linked import PrintedCell
 
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)\s*(to under|to|up to|-|–|—|,|;|:)\s*(?:<\s*)?(\d+(?:\.\d+)?)")
@@ -136,20 +137,14 @@ def _disjoint(ages: Floats, cells: Sequence[PrintedCell]) -> Mapping[str, Limits
     return {name: (low, high) for low, high, name in spans}
 
 
-def margin_json(margin: Margin, atoms: Sequence[str], first: Sequence[int], largest: float | None) -> dict[str, Any]:
-    """The entry of a problem file's `identities`; `first`: for each atom the place in `margin.people` of one person.
+def identity_of(margin: Margin, atoms: Sequence[int], first: Sequence[int], largest: float | None) -> Identity:
+    """The margin over the atoms of a problem; `first`: for each atom the place in `margin.people` of one person.
 
     `largest`: bound on |delta| of one person, which turns limits of ages into limits of sums.
     """
-    if margin.limits is None or largest is None:
-        return {"name": margin.name, "atoms": list(atoms)}
-    from ..tables.identities import banded_identity
+    from ..tables.identities import Identity, banded_identity
 
+    if margin.limits is None or largest is None:
+        return Identity(margin.name, tuple(atoms), (1.0,) * len(atoms), (0.0,) * len(atoms))
     bands = [(float(margin.limits[0][i]), float(margin.limits[1][i])) for i in first]
-    found = banded_identity(margin.name, range(len(atoms)), bands, mean_age=margin.centre, largest_value=largest)
-    return {
-        "name": margin.name,
-        "atoms": list(atoms),
-        "coefficients": list(found.coefficients),
-        "slack": list(found.slack),
-    }
+    return banded_identity(margin.name, atoms, bands, mean_age=margin.centre, largest_value=largest)
