@@ -144,23 +144,29 @@ def with_identities(problem: Problem, identities: Sequence[Identity]) -> Problem
     return replace(problem, identities=(*problem.identities, *identities))
 
 
-def identity_from_json(entry: Mapping[str, Any], where: Mapping[str, int], place: str) -> Identity:
+def identity_from_json(
+    entry: Mapping[str, Any], where: Mapping[str, int], place: str, path: object | None = None
+) -> Identity:
     """One entry of a problem file's `identities`."""
+
+    def refuse(what: str, next_step: str) -> InputError:
+        return InputError(what, path=path, place=place, next_step=next_step)
+
     names = entry.get("atoms")
-    if not isinstance(names, list) or not names:
-        raise InputError("an identity names its atoms", place=place)
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise refuse("an identity names its atoms", "give a list of names of atoms")
     unknown = next((n for n in names if n not in where), None)
     if unknown is not None:
-        raise InputError(f"no atom is called {unknown!r}", place=place)
+        raise refuse(f"no atom is called {unknown!r}", "declare it under atoms")
     if len(set(names)) != len(names):
-        raise InputError("an atom stands twice in one identity", place=place)
+        raise refuse("an atom stands twice in one identity", "name every atom once")
     k = len(names)
     coefficients, slack = entry.get("coefficients", [1.0] * k), entry.get("slack", [0.0] * k)
     for block in (coefficients, slack):
         if not isinstance(block, list) or len(block) != k or not all(_finite(v) for v in block):
-            raise InputError("an identity has one finite number per atom", place=place)
+            raise refuse("an identity has one finite number per atom", "give coefficients and slack as such lists")
     if any(v < 0 for v in slack):
-        raise InputError("slack cannot be negative", place=place)
+        raise refuse("slack cannot be negative", "write how far each person may be off, or 0")
     order = sorted(range(k), key=lambda i: where[names[i]])
     return Identity(
         str(entry.get("name", "sum")),

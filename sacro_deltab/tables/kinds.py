@@ -7,26 +7,29 @@ numbers may stand.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 from ..errors import InputError
 from .primary import dominance_share, exact
-from .problem_json import CASE_POLICY
+from .problem_json import CASE_POLICY, LARGEST_N
 from .released import percent_counts
 from .rounding import half_width, rounded_n_interval
 
+LARGEST = 1e15  # |value| of a number in a table
+WIDE = 20_000  # counts looked at one by one
+_SEE = "see docs/tables.md"
 Answer = tuple[dict[str, Any], bool]
 
 
 def _numbers(values: object, what: str, least: int = 1) -> list[float]:
     if not isinstance(values, list) or len(values) < least:
-        raise InputError(f"{what} must be a list of at least {least} numbers")
+        raise InputError(f"must be a list of at least {least} numbers", place=what, next_step=_SEE)
     out = []
     for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise InputError(f"{what} holds something that is not a number")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGEST:
+            raise InputError("holds something that is not a number of a table", place=what, next_step=_SEE)
         out.append(float(value))
     return out
 
@@ -35,21 +38,27 @@ def _number(value: object, what: str) -> Fraction:
     return exact(_numbers([value], what)[0])
 
 
-def _whole(value: object, what: str, least: int = 0) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value) or value < least:
-        raise InputError(f"{what} must be a whole number of at least {least}")
-    return int(value)
+def _whole(value: object, what: str, least: int = 0, most: int = LARGEST_N) -> int:
+    whole = not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
+    if not whole or value != int(value) or not least <= value <= most:  # type: ignore[call-overload,operator]
+        raise InputError(f"must be a whole number from {least} to {most}", place=what, next_step=_SEE)
+    return int(value)  # type: ignore[call-overload,no-any-return]
 
 
 def _block(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     block = data.get(key)
     if not isinstance(block, Mapping):
-        raise InputError(f"the file has no {key!r}")
+        raise InputError(f"the file has no {key!r}", place=key, next_step=_SEE)
     return block
 
 
-def _policy(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {**CASE_POLICY, **(data.get("policy") or {})}
+def _policy(data: Mapping[str, Any]) -> dict[str, int]:
+    """The numbers of the policy that are asked for here, those of the case files where the file has none."""
+    given = data.get("policy") or {}
+    if not isinstance(given, Mapping):
+        raise InputError("must be an object", place="policy", next_step=_SEE)
+    least = {"min_n": 1, "n_round_base": 1, "n_round_below": 0, "interval_n": 0}
+    return {key: _whole(given.get(key, CASE_POLICY[key]), f"policy.{key}", low) for key, low in least.items()}
 
 
 def _rounded(value: Fraction | None, decimals: int = 4) -> float | None:
@@ -71,7 +80,7 @@ def dominance(data: Mapping[str, Any]) -> Answer:
         "naive_share_absmax_over_sum": _rounded(max(abs(exact(v)) for v in values) / total if total else None),
         "abs_share": _rounded(share),
         "violates_abs_rule": violated,
-        "min_n_ok": n >= int(_policy(data)["min_n"]),
+        "min_n_ok": n >= _policy(data)["min_n"],
         "count_cell_share": _rounded(Fraction(1, n)),
         "count_cell_violates": Fraction(1, n) > limit,
     }
@@ -81,20 +90,21 @@ def dominance(data: Mapping[str, Any]) -> Answer:
 def percentages(data: Mapping[str, Any]) -> Answer:
     """A percentage of a rounded N, or the percentages of all groups but one."""
     published = _block(data, "published")
-    decimals = _whole(published.get("decimals", 1), "decimals")
-    if decimals > 12:
-        raise InputError("decimals is too large")
+    decimals = _whole(published.get("decimals", 1), "published.decimals", most=12)
     if "percents" in published:
         return _percent_rest(data, published, decimals)
     policy = _policy(data)
-    percent = _number(published.get("percent"), "percent")
-    shown = _whole(published.get("n_published"), "n_published")
-    low, high = rounded_n_interval(
-        shown, base=int(policy["n_round_base"]), below=int(policy["n_round_below"]), ties="up"
-    )
-    min_n = int(policy["min_n"])
-    sizes = [n for n in range(low, high + 1) if n >= min_n]
-    candidates = [[k, n] for n in sizes for k in percent_counts(percent, decimals, n)]
+    percent = _percent(published.get("percent"), "published.percent")
+    shown = _whole(published.get("n_published"), "published.n_published")
+    try:
+        low, high = rounded_n_interval(shown, base=policy["n_round_base"], below=policy["n_round_below"], ties="up")
+    except InputError as error:
+        raise InputError(error.what, place="published.n_published", next_step=error.next_step) from error
+    min_n = policy["min_n"]
+    ranges = [(n, percent_counts(percent, decimals, n)) for n in range(low, high + 1) if n >= min_n]
+    if sum(len(found) for _, found in ranges) > WIDE:
+        raise InputError("too many counts print like this", place="published", next_step="give more decimals")
+    candidates = [[k, n] for n, found in ranges for k in found]
     ks = {k for k, _ in candidates}
     facts = {
         "candidates": candidates,
@@ -102,19 +112,29 @@ def percentages(data: Mapping[str, Any]) -> Answer:
         "n_unique": len({n for _, n in candidates}) == 1,
     }
     small = {k for k in ks if 0 < k < min_n} | {n - k for k, n in candidates if 0 < n - k < min_n}
-    return {"facts": facts}, not (len(ks) == 1 and small)
+    return {"facts": facts}, bool(candidates) and not (len(ks) == 1 and small)
+
+
+def _percent(value: object, place: str) -> Fraction:
+    percent = _number(value, place)
+    if not 0 <= percent <= 100:
+        raise InputError("a percentage lies between 0 and 100", place=place, next_step=_SEE)
+    return percent
 
 
 def _percent_rest(data: Mapping[str, Any], published: Mapping[str, Any], decimals: int) -> Answer:
-    n = _whole(published.get("N"), "N", 1)
-    percents = [_number(p, "percents") for p in _block(published, "percents").values()]
+    n = _whole(published.get("N"), "published.N", 1)
+    percents = [_percent(p, f"published.percents.{name}") for name, p in _block(published, "percents").items()]
     slack = Fraction(half_width(decimals)) * len(percents)
     rest = 100 - sum(percents, Fraction(0))
     counts = [percent_counts(p, decimals, n) for p in percents]
     if any(len(c) == 0 for c in counts):
-        raise InputError("no whole numbers of people give these percentages")
+        raise InputError("no whole numbers of people print like this", place="published.percents", next_step=_SEE)
     low = max(0, n - sum(max(c) for c in counts))
     high = n - sum(min(c) for c in counts)
+    if high < 0 or high - low > WIDE:
+        what = "the percentages are more than 100 %" if high < 0 else "too many counts print like this"
+        raise InputError(what, place="published.percents", next_step="check them, or give more decimals")
     facts: dict[str, Any] = {
         "percent_interval": [_rounded(rest - slack), _rounded(rest + slack)],
         "n_candidates": list(range(low, high + 1)),
@@ -123,8 +143,8 @@ def _percent_rest(data: Mapping[str, Any], published: Mapping[str, Any], decimal
     if isinstance(given, Mapping):
         facts.update({key: given[key] for key in ("suppressed", "true") if key in given})
     policy = _policy(data)
-    known = low == high and 0 < low < int(policy["min_n"])
-    return {"facts": facts}, not known and (high - low >= int(policy["interval_n"]) or low >= int(policy["min_n"]))
+    known = low == high and 0 < low < policy["min_n"]
+    return {"facts": facts}, not known and (high - low >= policy["interval_n"] or low >= policy["min_n"])
 
 
 def _median(values: list[Fraction]) -> Fraction:
@@ -165,34 +185,57 @@ def _recovered(values: list[Fraction], rank: int, before: Fraction, after: Fract
 def mean_sd(data: Mapping[str, Any]) -> Answer:
     """N, mean and SD of two nested groups: their difference, by subtraction of sums and of sums of squares."""
     published = _block(data, "published")
-    if len(published) != 2:
-        raise InputError("published must hold two nested groups")
-    decimals = published_decimals(data)
+    names = [name for name in published if name != "decimals"]
+    if len(names) != 2:
+        raise InputError("must hold two nested groups", place="published", next_step=_SEE)
     groups = sorted(
         (
-            (_whole(g.get("n"), "n", 2), _number(g.get("mean"), "mean"), _number(g.get("sd"), "sd"))
-            for g in published.values()
+            (
+                _whole(_block(published, name).get("n"), f"published.{name}.n", 2),
+                _number(published[name].get("mean"), f"published.{name}.mean"),
+                _sd(published[name].get("sd"), f"published.{name}.sd"),
+            )
+            for name in names
         ),
         reverse=True,
     )
     (n, mean, sd), (m, mean_rest, sd_rest) = groups
+    decimals = published_decimals(data, [mean, sd, mean_rest, sd_rest])
     k = n - m
     if k < 1:
-        raise InputError("the two groups are of one size: nothing is between them")
+        what = "the two groups are of one size: nothing is between them"
+        raise InputError(what, place="published", next_step="give a group and a part of it")
     rest_sum = n * mean - m * mean_rest
     rest_squares = (n - 1) * sd**2 + n * mean**2 - (m - 1) * sd_rest**2 - m * mean_rest**2
+    if _with_sd(groups, Fraction(half_width(decimals or 0))) is None:
+        _no_people()
     facts: dict[str, Any] = {"n_difference": k, "recovered": _solved(k, rest_sum, rest_squares)}
     facts["method"] = "m=(N*M-n*m)/2; ss=Q-q; x=m+-sqrt(ss/2-m^2)" if k == 2 else "m=(N*M-n*m)/k; ss=Q-q"
     facts["mean_of_difference"] = _rounded(rest_sum / k)
     if decimals is not None:
         facts.update(_sd_intervals(groups, decimals))
-    return {"facts": facts}, k >= int(_policy(data)["min_n"])
+    return {"facts": facts}, k >= _policy(data)["min_n"]
 
 
-def published_decimals(data: Mapping[str, Any]) -> int | None:
-    """Decimals the numbers were rounded to; None: unrounded."""
+def _no_people() -> NoReturn:
+    raise InputError(
+        "the numbers contradict each other: no people have these means and SDs", place="published", next_step=_SEE
+    )
+
+
+def _sd(value: object, place: str) -> Fraction:
+    sd = _number(value, place)
+    if sd < 0:
+        raise InputError("an SD is not negative", place=place, next_step=_SEE)
+    return sd
+
+
+def published_decimals(data: Mapping[str, Any], numbers: Sequence[Fraction]) -> int | None:
+    """Decimals the numbers were rounded to, by the file or by their looks; None: unrounded."""
     value = data.get("decimals", _block(data, "published").get("decimals"))
-    return None if value is None else _whole(value, "decimals")
+    if value is not None:
+        return _whole(value, "decimals", most=12)
+    return next((d for d in (1, 2, 3) if all((number * 10**d).denominator == 1 for number in numbers)), None)
 
 
 def _solved(k: int, total: Fraction, squares: Fraction) -> list[float] | None:

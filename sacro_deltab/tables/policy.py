@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,17 +10,21 @@ from typing import Any
 
 from ..errors import InputError
 
+_SHARE = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12}|/[0-9]{1,12})?")
 _REQUIRED = ("min_n", "withhold_share", "interval_n", "interval_years")
 
 
 def as_share(value: object, name: str = "withhold_share") -> Fraction:
     """A share as an exact fraction: "3/10", 0.3 and "0.3" are the same; 1 − 0.7 would not be."""
+    step = 'write it as "3/10" or 0.3'
     try:
+        if isinstance(value, str) and not _SHARE.fullmatch(value):  # nor powers of ten that fill the memory
+            raise ValueError
         share = value if isinstance(value, Fraction) else Fraction(str(value))
     except (ValueError, ZeroDivisionError) as error:
-        raise InputError(f"{name} is not a share", next_step='write it as "3/10" or 0.3') from error
+        raise InputError(f"{name} is not a share", next_step=step) from error
     if not 0 <= share <= 1:
-        raise InputError(f"{name} must lie between 0 and 1")
+        raise InputError(f"{name} must lie between 0 and 1", next_step=step)
     return share
 
 

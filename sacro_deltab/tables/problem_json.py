@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from ..errors import InputError
-from ..resources import schema
-from ..shape import fits
 from .identities import identity_from_json, identity_to_json
 from .policy import TablePolicy, as_share
-from .primary import is_primary_n
+from .primary import exact, is_primary_n
+from .problem_schema import check_schema
+from .released import percent_counts
 from .rounding import half_width, round_value, rounded_n_interval, shown_n
 from .table import ROLES, Atom, Attacker, Cell, Problem, PublishedSet
 
@@ -27,6 +29,7 @@ CASE_POLICY = {
     "interval_years": 2.0,
 }
 COUNT_KINDS = ("counts", "means")
+LARGEST_N = 10**9  # of one group: the sums of means of a hundred thousand such cells still have their last places
 
 
 class _Reader:
@@ -40,9 +43,9 @@ class _Reader:
         if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
             raise self.fail("N must be a whole number", place, "count people, not weights")
         if value < 0:
-            raise self.fail("N is negative", place)
-        if value > 10**9:
-            raise self.fail("N is larger than any cohort", place)
+            raise self.fail("N is negative", place, "count people")
+        if value > LARGEST_N:
+            raise self.fail(f"N is larger than {LARGEST_N}", place, "count people")
         return int(value)
 
     def number(self, value: object, place: str) -> float | None:
@@ -52,39 +55,63 @@ class _Reader:
             raise self.fail("not a number", place)
         number = float(value)
         if number != number or abs(number) > 1e15:
-            raise self.fail("not a number a table can hold", place)
+            raise self.fail("not a number a table can hold", place, "write it in years, below 1e15")
         return number
+
+
+def _share(reader: _Reader, value: object, key: str) -> Fraction:
+    try:
+        return as_share(value, key)
+    except InputError as error:
+        step = error.next_step or f"write {key} as 3/10 or 0.3"
+        raise reader.fail(error.what, f"policy.{key}", step) from error
+
+
+def _value_bounds(reader: _Reader) -> tuple[float, float] | None:
+    given, place = reader.data.get("attacker", {}).get("value_bounds"), "attacker.value_bounds"
+    if given is None:
+        return None
+    low, high = reader.number(given[0], f"{place}[0]"), reader.number(given[1], f"{place}[1]")
+    if low is None or high is None or not low < high:
+        raise reader.fail(
+            "value_bounds must be a lower and a larger upper bound", place, "write null where nothing is known"
+        )
+    return low, high
 
 
 def _policy(reader: _Reader) -> TablePolicy:
     given = {**CASE_POLICY, **reader.data.get("policy", {})}
     if given.get("withhold_op", ">") != ">":
         raise reader.fail("only a strict share is known", "policy.withhold_op", 'write ">"')
-    bounds = reader.data.get("attacker", {}).get("value_bounds")
+    bounds = _value_bounds(reader)
     dominance = given.get("dominance_share")
     return TablePolicy(
         min_n=reader.count(given["min_n"], "policy.min_n"),
-        withhold_share=as_share(given["withhold_share"]),
+        withhold_share=_share(reader, given["withhold_share"], "withhold_share"),
         interval_n=reader.count(given["interval_n"], "policy.interval_n"),
         interval_years=float(given["interval_years"]),
         zeros_are_primary=bool(given["zeros_are_primary"]),
         n_round_base=reader.count(given["n_round_base"], "policy.n_round_base"),
         n_round_below=reader.count(given["n_round_below"], "policy.n_round_below"),
         mean_decimals=reader.count(given["mean_decimals"], "policy.mean_decimals"),
-        value_bounds=None if bounds is None else (float(bounds[0]), float(bounds[1])),
-        dominance_share=None if dominance is None else as_share(dominance, "dominance_share"),
+        value_bounds=bounds,
+        dominance_share=None if dominance is None else _share(reader, dominance, "dominance_share"),
         ties=str(given.get("n_round_ties", "up")),
     )
 
 
-def _atoms(reader: _Reader) -> tuple[tuple[str, ...], tuple[Atom, ...]]:
+def _atoms(reader: _Reader, bounds: tuple[float, float] | None) -> tuple[tuple[str, ...], tuple[Atom, ...]]:
     names, atoms = [], []
+    low, high = bounds or (-math.inf, math.inf)
     for name, entry in reader.data["atoms"].items():
         place = f"atoms.{name}"
         n = reader.count(entry["n"], place)
         total, squares = reader.number(entry.get("sum"), place), reader.number(entry.get("sumsq"), place)
         if n == 0 and ((total or 0.0) != 0.0 or (squares or 0.0) != 0.0):
-            raise reader.fail("nobody is in it, yet it has a sum", place)
+            raise reader.fail("nobody is in it, yet it has a sum", place, "count its people, or write sum 0")
+        slack = 1e-6 * max(1.0, abs(total or 0.0))
+        if total is not None and n and not low * n - slack <= total <= high * n + slack:
+            raise reader.fail("its sum lies outside what value_bounds allow", place, "widen attacker.value_bounds")
         names.append(name)
         atoms.append(Atom(n, total, squares))
     return tuple(names), tuple(atoms)
@@ -97,10 +124,13 @@ def _members(reader: _Reader, names: object, where: Mapping[str, int], place: st
         raise reader.fail(f"no atom is called {unknown!r}", place, "declare it under atoms")
     members = sorted({where[name] for name in names})
     if len(members) != len(names):
-        raise reader.fail("an atom stands twice in one cell", place)
+        raise reader.fail("an atom stands twice in one cell", place, "name every atom once")
     if not members:
-        raise reader.fail("a cell without atoms", place)
+        raise reader.fail("a cell without atoms", place, "name its atoms, or leave the cell out")
     return tuple(members)
+
+
+_ADD_UP = "correct the cell or its atoms"
 
 
 def _close(a: float, b: float, size: float) -> bool:
@@ -119,8 +149,9 @@ def _cell(
 ) -> Cell:
     place = f"cells.{name}"
     n = sum(atoms[a].n for a in members)
-    if "n" in entry and reader.count(entry["n"], place) != n:
-        raise reader.fail("the table does not add up: N is not the sum over its atoms", place)
+    if "n" in entry and entry["n"] != n:
+        reader.count(entry["n"], f"{place}.n")
+        raise reader.fail("the table does not add up: N is not the sum over its atoms", place, _ADD_UP)
     rounding = str(entry.get("n_rounding", "rule" if rounded else "exact"))
     published = _published_n(reader, entry, n, rounding, policy, place)
     known = [atoms[a].sum for a in members]
@@ -128,7 +159,7 @@ def _cell(
     if (given := reader.number(entry.get("sum"), place)) is not None:
         size = sum(abs(s) for s in known if s is not None)
         if total is not None and not _close(given, total, size):
-            raise reader.fail("the table does not add up: the sum is not the sum over its atoms", place)
+            raise reader.fail("the table does not add up: the sum is not the sum over its atoms", place, _ADD_UP)
         total = given
     mean = reader.number(entry.get("mean"), place)
     if means and "mean" not in entry and total is not None and n:
@@ -136,7 +167,7 @@ def _cell(
     if mean is not None and total is not None and n:
         slack = float(half_width(policy.mean_decimals)) * (1 + 1e-9) + 1e-9 * max(1.0, abs(mean))
         if abs(mean - total / n) > slack:
-            raise reader.fail("the table does not add up: the mean is not the sum divided by N", place)
+            raise reader.fail("the table does not add up: the mean is not the sum divided by N", place, _ADD_UP)
     squares = [atoms[a].sumsq for a in members]
     sumsq = None if any(s is None for s in squares) else float(sum(s for s in squares if s is not None))
     return Cell(
@@ -151,41 +182,54 @@ def _cell(
         mean,
         sumsq,
         reader.number(entry.get("sd"), place),
-        _percent(reader, entry, place),
+        _percent(reader, entry, n, atoms, place),
     )
 
 
-def _percent(reader: _Reader, entry: Mapping[str, Any], place: str) -> tuple[str, float, int] | None:
-    given = entry.get("percent")
+def _percent(
+    reader: _Reader, entry: Mapping[str, Any], n: int, atoms: tuple[Atom, ...], place: str
+) -> tuple[str, float, int] | None:
+    given, place = entry.get("percent"), f"{place}.percent"
     if given is None:
         return None
-    base = str(given["of"])
+    base, value, decimals = str(given["of"]), float(given["value"]), int(given.get("decimals", 1))
     if base not in reader.data["cells"]:
-        raise reader.fail(f"no cell is called {base!r}", place)
-    return base, float(given["value"]), reader.count(given.get("decimals", 1), place)
+        raise reader.fail(f"no cell is called {base!r}", place, "name the cell that is 100 %")
+    whole = reader.data["cells"][base].get("atoms", [])
+    people = sum(a.n for name, a in zip(reader.data["atoms"], atoms, strict=True) if name in set(whole))
+    if n not in percent_counts(exact(value), decimals, people):
+        raise reader.fail("the table does not add up: N does not print as this percentage", place, _ADD_UP)
+    return base, value, decimals
 
 
 def _published_n(
     reader: _Reader, entry: Mapping[str, Any], n: int, rounding: str, policy: TablePolicy, place: str
 ) -> int:
-    if rounding in ("exact", "hidden"):
-        given = entry.get("n_published", n)
-        if rounding == "exact" and reader.count(given, place) != n and "n_rounding" in entry:
-            raise reader.fail("the published N is not N", place)
+    if rounding == "hidden":
+        return n
+    if rounding == "exact":
+        given = reader.count(entry.get("n_published", n), f"{place}.n_published")
+        # A file may hold the rounded N beside an attacker who is given the exact ones.
+        usual = shown_n(n, base=policy.n_round_base, below=policy.n_round_below, ties=policy.ties)
+        if given != n and ("n_rounding" in entry or given != usual):
+            raise reader.fail("the published N is not N", f"{place}.n_published", _ADD_UP)
         return n
     below = policy.n_round_below if rounding == "rule" else None
     if "n_published" not in entry:
         return shown_n(n, base=policy.n_round_base, below=below, ties=policy.ties)
+    place = f"{place}.n_published"
     published = reader.count(entry["n_published"], place)
-    low, high = rounded_n_interval(published, base=policy.n_round_base, below=below, ties=policy.ties)
+    try:
+        low, high = rounded_n_interval(published, base=policy.n_round_base, below=below, ties=policy.ties)
+    except InputError as error:
+        raise reader.fail(error.what, place, error.next_step) from error
     if not low <= n <= high:
-        raise reader.fail("the published N is not N rounded", place)
+        raise reader.fail("the published N is not N rounded", place, _ADD_UP)
     return published
 
 
-def _attacker(reader: _Reader, where: Mapping[str, int]) -> Attacker:
+def _attacker(reader: _Reader, where: Mapping[str, int], atoms: tuple[Atom, ...]) -> Attacker:
     given = reader.data.get("attacker", {})
-    bounds = given.get("value_bounds")
     extra = []
     for i, (group, low, high) in enumerate(given.get("extra_n", [])):
         place = f"attacker.extra_n[{i}]"
@@ -193,14 +237,17 @@ def _attacker(reader: _Reader, where: Mapping[str, int]) -> Attacker:
         lo = reader.count(low, place)
         hi = None if high is None else reader.count(high, place)
         if hi is not None and hi < lo:
-            raise reader.fail("an upper bound below its lower bound", place)
+            raise reader.fail("an upper bound below its lower bound", place, "write [atoms, least, most]")
+        n = sum(atoms[a].n for a in members)
+        if n < lo or (hi is not None and n > hi):
+            raise reader.fail("a fact that contradicts the atoms", place, "correct the fact or the atoms")
         extra.append((members, lo, hi))
     return Attacker(
         n_published=str(given.get("n_published", "exact")),
         knows_rule=bool(given.get("knows_rule", False)),
         flags_primary=bool(given.get("flags_primary", False)),
         integer=bool(given.get("integer", True)),
-        value_bounds=None if bounds is None else (float(bounds[0]), float(bounds[1])),
+        value_bounds=_value_bounds(reader),
         extra_n=tuple(extra),
     )
 
@@ -209,7 +256,7 @@ def _ids(reader: _Reader, key: str, cells: Mapping[str, Cell]) -> frozenset[str]
     ids = reader.data.get(key, [])
     unknown = next((name for name in ids if name not in cells), None)
     if unknown is not None:
-        raise reader.fail(f"no cell is called {unknown!r}", key)
+        raise reader.fail(f"no cell is called {unknown!r}", key, "declare it under cells")
     return frozenset(ids)
 
 
@@ -218,73 +265,11 @@ def _sets(reader: _Reader, cells: Mapping[str, Cell]) -> tuple[PublishedSet, ...
     for i, entry in enumerate(reader.data.get("published_sets", [])):
         unknown = next((c for c in entry["suppressed"] if c not in cells), None)
         if unknown is not None:
-            raise reader.fail(f"no cell is called {unknown!r}", f"published_sets[{i}].suppressed")
+            raise reader.fail(
+                f"no cell is called {unknown!r}", f"published_sets[{i}].suppressed", "declare it under cells"
+            )
         out.append(PublishedSet(str(entry["name"]), frozenset(entry["suppressed"])))
     return tuple(out)
-
-
-_PLAIN_CELL = {"table", "role", "atoms", "n", "n_published", "sum", "mean", "n_rounding"}
-_ROUNDINGS = ("exact", "rule", "all", "hidden")
-
-
-def _number(value: object, optional: bool = False) -> bool:
-    return type(value) in (int, float) or (optional and value is None)
-
-
-def _plain_atom(entry: object) -> bool:
-    if type(entry) is not dict or not _number(entry.get("n")) or len(entry) > 3:
-        return False
-    return _number(entry.get("sum"), True) and _number(entry.get("sumsq"), True)
-
-
-def _plain_cell(entry: object) -> bool:
-    if type(entry) is not dict or not entry.keys() <= _PLAIN_CELL:
-        return False
-    atoms = entry.get("atoms")
-    return (
-        type(atoms) is list
-        and len(atoms) > 0
-        and all(type(a) is str for a in atoms)
-        and type(entry.get("table", "")) is str
-        and entry.get("role", "interior") in ROLES
-        and entry.get("n_rounding", "rule") in _ROUNDINGS
-        and _number(entry.get("n", 0))
-        and _number(entry.get("n_published", 0))
-        and _number(entry.get("sum"), True)
-        and _number(entry.get("mean"), True)
-    )
-
-
-def _without_plain(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The file without entries that plainly fit the schema: a validator that walks 10⁵ of them takes half a minute."""
-    shown = dict(data)
-    for key, plain in (("atoms", _plain_atom), ("cells", _plain_cell)):
-        block = data.get(key)
-        if type(block) is dict and len(block) > 50:
-            odd = {name: entry for name, entry in block.items() if not plain(entry)}
-            shown[key] = odd or dict(list(block.items())[:1])
-    return shown
-
-
-def check_schema(data: Mapping[str, Any], path: object | None = None) -> None:
-    """Validate against `schemas/table-problem.schema.json`; the first deepest message is the one shown."""
-    shown = _without_plain(data)
-    if fits(shown, "table-problem"):
-        return
-    from jsonschema import Draft202012Validator
-
-    validator = Draft202012Validator(schema("table-problem"))
-    errors = sorted(validator.iter_errors(shown), key=lambda e: list(map(str, e.absolute_path)))
-    if errors:
-        error = errors[0]
-        place = ".".join(str(part) for part in error.absolute_path) or "the file"
-        raise InputError(
-            f"does not fit the schema of a problem: {error.validator} {error.validator_value!r}"[:300],
-            path=path,
-            place=place,
-            next_step="see schemas/table-problem.schema.json",
-            inside=error.message[:500],
-        )
 
 
 def problem_from_json(data: Mapping[str, Any], *, path: object | None = None) -> Problem:
@@ -298,9 +283,9 @@ def problem_from_json(data: Mapping[str, Any], *, path: object | None = None) ->
     check_schema(data, path)
     reader = _Reader(data, path)
     policy = _policy(reader)
-    names, atoms = _atoms(reader)
+    names, atoms = _atoms(reader, policy.value_bounds)
     where = {name: i for i, name in enumerate(names)}
-    attacker = _attacker(reader, where)
+    attacker = _attacker(reader, where, atoms)
     kind = str(data.get("kind", "counts"))
     cells: dict[str, Cell] = {}
     rounded = attacker.n_published == "rounded"
@@ -310,7 +295,9 @@ def problem_from_json(data: Mapping[str, Any], *, path: object | None = None) ->
     zero = _ids(reader, "structural_zero", cells)
     wrong = next((c for c in sorted(zero) if cells[c].n), None)
     if wrong is not None:
-        raise reader.fail("declared empty by definition, but somebody is in it", f"structural_zero.{wrong}")
+        raise reader.fail(
+            "declared empty by definition, but somebody is in it", f"structural_zero.{wrong}", "take it off the list"
+        )
     group = data.get("derived_group")
     return Problem(
         kind=kind,
@@ -329,7 +316,8 @@ def problem_from_json(data: Mapping[str, Any], *, path: object | None = None) ->
         published_sets=_sets(reader, cells),
         derived_group=None if group is None else _members(reader, group["atoms"], where, "derived_group"),
         identities=tuple(
-            identity_from_json(entry, where, f"identities[{i}]") for i, entry in enumerate(data.get("identities", ()))
+            identity_from_json(entry, where, f"identities[{i}]", path)
+            for i, entry in enumerate(data.get("identities", ()))
         ),
         about={key: data[key] for key in ("id", "title", "why", "tags") if key in data},
     )

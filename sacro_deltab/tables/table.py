@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from .released import Reading
 
 ROLES = ("interior", "margin", "grand")
+DIGITS = 12  # of a whole number in a file: sums over any table stay far below 2⁶³
+_FORM = "see schemas/table-problem.schema.json"
 
 
 @dataclass(frozen=True)
@@ -185,43 +187,50 @@ def _bad_constant(text: str) -> Any:
 
 
 def _int(text: str) -> int:
-    if len(text) > 18:
-        raise UnreadableError("a whole number is too long to be a count")
+    if len(text.lstrip("-")) > DIGITS:
+        raise UnreadableError(f"a whole number of more than {DIGITS} digits", next_step="count people")
     return int(text)
 
 
 def _float(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise UnreadableError("a number is too large")
+        raise UnreadableError("a number is too large", next_step="write it in people or years")
     return value
 
 
 def load_case(path: Path, *, limit_bytes: int = 256 * 2**20) -> dict[str, Any]:
-    """Parse a problem or case file: JSON object, no duplicate keys, no NaN.
+    """Parse a problem or case file: JSON object, no duplicate keys, no NaN. A byte order mark in front is passed over.
 
     Raises
     ------
     UnreadableError
-        Missing, too large, not UTF-8, not JSON, nested too deep.
+        Missing, no file, too large, not UTF-8, not JSON, nested too deep.
     """
     try:
         if not path.is_file():
-            raise UnreadableError("no such file", path=path)
+            what = "not a file but a folder" if path.is_dir() else "not a file" if path.exists() else "no such file"
+            raise UnreadableError(what, path=path, next_step="name one problem file (JSON)")
         if path.stat().st_size > limit_bytes:
-            raise UnreadableError("the file is larger than a table can be", path=path)
-        text = path.read_text(encoding="utf-8")
+            raise UnreadableError(
+                "the file is larger than a table can be", path=path, next_step="give one session's tables"
+            )
+        text = path.read_bytes().decode("utf-8-sig")
         data = json.loads(
             text, object_pairs_hook=_no_duplicates, parse_constant=_bad_constant, parse_int=_int, parse_float=_float
         )
     except UnreadableError as error:
         raise UnreadableError(error.what, path=path, place=error.place, next_step=error.next_step) from error
     except json.JSONDecodeError as error:
-        raise UnreadableError(f"not JSON: {error.msg}", path=path, place=f"{error.lineno}:{error.colno}") from error
+        place = f"{error.lineno}:{error.colno}"
+        raise UnreadableError(f"not JSON: {error.msg}", path=path, place=place, next_step="repair it") from error
     except RecursionError as error:
-        raise UnreadableError("nested too deep to be a table", path=path) from error
-    except (OSError, ValueError) as error:
-        raise UnreadableError("cannot be read as UTF-8 text", path=path) from error
+        raise UnreadableError("nested too deep to be a table", path=path, next_step=_FORM) from error
+    except OSError as error:
+        step = "check its permissions"
+        raise UnreadableError(error.strerror or "cannot be read", path=path, next_step=step) from error
+    except ValueError as error:
+        raise UnreadableError("cannot be read as UTF-8 text", path=path, next_step="save it as UTF-8") from error
     if not isinstance(data, dict):
-        raise UnreadableError("a problem file is one JSON object", path=path)
+        raise UnreadableError("a problem file is one JSON object", path=path, next_step=_FORM)
     return data

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from sacro_deltab.cli import _register, app
 from sacro_deltab.errors import InputError, SacroDeltabError
 from sacro_deltab.tables import Problem
+from sacro_deltab.tables.answers import audit_answer
 from sacro_deltab.tables.table import load_case
 
 CASES = Path(__file__).parents[2] / "fixtures" / "cases" / "suppression"
@@ -73,6 +74,21 @@ def bad(**change: Any) -> dict[str, Any]:
         (bad(must_publish=["X"]), "no cell is called 'X'"),
         (bad(policy={"withhold_share": "1/0"}), "share"),
         (bad(policy={"min_n": 0}), "schema"),
+        (bad(policy={"withhold_share": "1e999999999"}), "policy.withhold_share: withhold_share is not a share"),
+        (bad(policy={"withhold_share": 1.5}), "policy.withhold_share: withhold_share must lie between"),
+        (bad(policy={"min_N": 5}), "policy: the key 'min_N' is not known here. Next step: was 'min_n' meant?"),
+        (bad(policy={"threshold": 5}), "policy: the key 'threshold' is not known"),
+        (bad(attacker={"knows_totals": True}), "attacker: the key 'knows_totals' is not known"),
+        (bad(cells__M__median=3.5), "cells.M: the key 'median' is not known"),
+        (bad(atoms__M__sums=1.0), "atoms.M: the key 'sums' is not known"),
+        (bad(must_publsh=["M"]), "was 'must_publish' meant?"),
+        (bad(cells__M__n=12.5), "cells.M.n: N must be a whole number"),
+        (bad(cells__M__n_published=13), "cells.M.n_published: the published N is not N"),
+        (bad(cells__M__percent={"of": "All", "value": 50}), "cells.M.percent: the table does not add up"),
+        (bad(atoms__M__n=2 * 10**9), "atoms.M: N is larger"),
+        (bad(attacker={"value_bounds": [None, 3]}), "attacker.value_bounds: does not fit the schema"),
+        (bad(attacker={"value_bounds": [-1, 1]}, atoms__M__sum=13.0), "outside what value_bounds allow"),
+        (bad(attacker={"extra_n": [[["F"], 0, 3]]}), "attacker.extra_n[0]: a fact that contradicts the atoms"),
         (bad(attacker={"extra_n": [[["F"], 5, 4]]}), "below its lower bound"),
         (bad(attacker={"value_bounds": [1, 1]}), "value_bounds"),
         (bad(cells__M__n_published=13, attacker={"n_published": "rounded"}), "rounding rule can print"),
@@ -89,13 +105,28 @@ def test_bad_input_is_refused(data: dict[str, Any], says: str) -> None:
     assert says in str(caught.value)
 
 
-def test_contradictions_are_refused(tmp_path: Path) -> None:
-    """What the attacker is said to know cannot be true."""
-    from sacro_deltab.tables import audit_pattern
+def test_notes_are_no_unknown_keys() -> None:
+    data = bad(policy={"symbol": "single"}, cells__M__label="men", why="a question")
+    assert Problem.from_json(data).cells["M"].n == 12
 
-    problem = Problem.from_json(bad(attacker={"extra_n": [[["F"], 0, 3]]}))
-    with pytest.raises(SacroDeltabError, match="contradict"):
-        audit_pattern(problem, frozenset({"M"}))
+
+def test_contradictions_are_refused(tmp_path: Path) -> None:
+    """Means that no values within the bounds have: the refusal names the file and the pattern."""
+    data = {
+        "kind": "means",
+        "attacker": {"value_bounds": [-1, 1]},
+        "atoms": {"A": {"n": 30}, "B": {"n": 30}},
+        "cells": {
+            "A": {"atoms": ["A"], "mean": 5.0},
+            "B": {"atoms": ["B"]},
+            "All": {"atoms": ["A", "B"], "role": "grand"},
+        },
+        "published_sets": [{"name": "p", "suppressed": []}, {"name": "q", "suppressed": ["B"]}],
+    }
+    file = tmp_path / "t.json"
+    file.write_text(json.dumps(data))
+    with pytest.raises(SacroDeltabError, match=r"t\.json:published_sets\[1\]: no table fits.*Next step"):
+        audit_answer(load_case(file), path=file)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +140,7 @@ def test_contradictions_are_refused(tmp_path: Path) -> None:
         '{"atoms": {"a": {"n": 1e999}}, "cells": {"a": {"atoms": ["a"]}}}',
         '{"atoms": {"a": {"n": 30}, "a": {"n": 31}}, "cells": {"a": {"atoms": ["a"]}}}',
         '{"atoms": {"a": {"n": 30}}, "cells": {"a": {"atoms": ["a"]}, "a": {"atoms": ["a"]}}}',
+        '{"atoms": {"a": {"n": 1000000000000}}, "cells": {"a": {"atoms": ["a"]}}}',
         '{"atoms": {"a": {"n": ' + "9" * 5000 + '}}, "cells": {"a": {"atoms": ["a"]}}}',
         "[" * 100_000,
         '{"kind": "dominance"}',
@@ -116,6 +148,13 @@ def test_contradictions_are_refused(tmp_path: Path) -> None:
         '{"kind": "percentages", "published": {"percent": 33.3, "n_published": 31}}',
         '{"kind": "median", "values": [1]}',
         '{"kind": "mean_sd", "published": {"a": {"n": 3, "mean": 1, "sd": 1}}}',
+        '{"kind": "mean_sd", "published": {"a": {"n": 5, "mean": 1, "sd": -1}, "b": {"n": 3, "mean": 1, "sd": 1}}}',
+        '{"kind": "mean_sd", "published": {"a": {"n": 5, "mean": 1, "sd": 1}, "b": {"n": 4, "mean": 1, "sd": 50}}}',
+        '{"kind": "mean_sd", "published": {"a": {"n": 5, "mean": 1e300, "sd": 1}, "b": {"n": 3, "mean": 1, "sd": 1}}}',
+        '{"kind": "percentages", "published": {"percent": 133.3, "n_published": 30}}',
+        '{"kind": "percentages", "published": {"N": 100000000, "percents": {"a": 50}}}',
+        '{"kind": "dominance", "values": [1, 2], "policy": 3}',
+        '{"kind": "dominance", "values": [1, 2], "policy": {"min_n": "x"}}',
         '{"kind": 7}',
     ],
 )
@@ -137,6 +176,14 @@ def test_not_utf8_and_missing(tmp_path: Path) -> None:
         load_case(file)
     with pytest.raises(SacroDeltabError, match="no such file"):
         load_case(tmp_path / "none.json")
+    with pytest.raises(SacroDeltabError, match="not a file but a folder"):
+        load_case(tmp_path)
+
+
+def test_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    file.write_bytes(b"\xef\xbb\xbf" + json.dumps(GOOD).encode())
+    assert load_case(file) == GOOD
 
 
 @pytest.mark.parametrize(
