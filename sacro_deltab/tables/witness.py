@@ -79,8 +79,9 @@ class Witness:
         return [(mean, self._array(mean.atoms)) for mean in self.seen.squares]
 
     @cached_property
-    def _withheld(self) -> list[int]:
-        return sorted({self.label[a] for t in self.seen.targets.values() for a in t})
+    def _withheld(self) -> list[list[int]]:
+        """Classes of every withheld cell, the smallest first."""
+        return sorted((self._classes(atoms) for atoms in self.seen.targets.values()), key=len)
 
     @cached_property
     def cells(self) -> int:
@@ -89,12 +90,18 @@ class Witness:
         return max(100, WORK // max(1, size))
 
     def _place(self, group: Sequence[int]) -> IntArray:
-        """Classes that may change: of the group, of other withheld cells, and of everybody (fixed seed)."""
+        """Classes that may change: of the group, of other withheld cells, the smallest first (what is withheld beside a
+        small cell can only move with it), and of everybody (fixed seed)."""
         rng = np.random.default_rng(7)
         inside = self._classes(group)
-        own = set(inside)
-        withheld = [c for c in self._withheld if c not in own]
-        chosen = _some(rng, inside, INSIDE) + _some(rng, withheld, OUTSIDE // 2)
+        taken, room = set(inside), OUTSIDE // 2
+        chosen = _some(rng, inside, INSIDE)
+        for i, classes in enumerate(self._withheld):
+            new = [c for c in classes if c not in taken]
+            some = _some(rng, new, max(1, room // (len(self._withheld) - i)) if len(new) > room // 4 else room)
+            chosen += some
+            room -= len(some)
+            taken.update(new)
         rest = sorted(set(range(self.k)) - set(inside) - set(chosen))
         chosen += _some(rng, rest, OUTSIDE - OUTSIDE // 2)
         return np.asarray(sorted(chosen), dtype=np.intp)

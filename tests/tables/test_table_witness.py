@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import tables_brute as brute
 
-from sacro_deltab.tables import CellSpec, Problem, TablePolicy, audit_pattern, intervals, means, problem_from_membership
+from sacro_deltab.tables import (
+    CellSpec,
+    Problem,
+    TablePolicy,
+    audit_pattern,
+    intervals,
+    means,
+    problem_from_membership,
+    protect,
+)
+from sacro_deltab.tables.engine import Limits
 from sacro_deltab.tables.identities import sum_identity, with_identities
+from sacro_deltab.tables.judge import SetAudit
 
 POLICY = TablePolicy.from_parameters(
     {"min_n": 20, "withhold_share": "3/10", "interval_n": 10, "interval_years": 2.0, "value_bounds": [-40, 40]}
@@ -44,6 +56,13 @@ def test_large_systems_are_judged_by_what_can_be_proved() -> None:
     assert "mean_interval_outer" in both.to_json()
 
 
+def rough(patch: pytest.MonkeyPatch) -> None:
+    """Every component is too large to be exact, and every system for a search."""
+    patch.setattr(intervals, "LARGE", 0)
+    patch.setattr(intervals, "flow_component", lambda piece, asked: None)
+    patch.setattr(means, "LARGE", 0)
+
+
 @pytest.mark.parametrize("means_too", [False, True])
 def test_forced_bounds_say_safe_only_where_it_is(means_too: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every component treated as too large, against the exact audit of the same pattern."""
@@ -54,11 +73,54 @@ def test_forced_bounds_say_safe_only_where_it_is(means_too: bool, monkeypatch: p
         gone = frozenset(problem.primary) | {c for c in problem.cells if rng.random() < 0.3}
         exact = audit_pattern(problem, gone)
         with monkeypatch.context() as patch:
-            patch.setattr(intervals, "LARGE", 0)
-            patch.setattr(intervals, "_flow_component", lambda system, name: None)
-            patch.setattr(means, "LARGE", 0)
-            rough = audit_pattern(problem, gone)
-        assert not (rough.safe_exact and not exact.safe_exact), seed
-        assert set(exact.narrow) <= set(rough.narrow), seed
-        calm += rough.safe_exact
+            rough(patch)
+            found = audit_pattern(problem, gone)
+        assert not (found.safe_exact and not exact.safe_exact), seed
+        assert set(exact.narrow) <= set(found.narrow), seed
+        calm += found.safe_exact
     assert calm > 10
+
+
+def test_patterns_of_large_systems_hold_under_the_exact_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chosen by what a second table says, judged by bounds: what is called safe is safe."""
+    held = 0
+    for seed in range(15):
+        problem = Problem.from_json(brute.random_problem(random.Random(seed), means=True))
+        with monkeypatch.context() as patch:
+            rough(patch)
+            result = protect(problem, policy="interval", limits=Limits(large=0))
+        exact = audit_pattern(problem, result.suppressed)
+        assert not (result.safe and not exact.safe_interval), seed
+        assert result.bound is None or result.bound <= len(result.complementary), seed
+        held += result.safe and bool(result.complementary)
+    assert held > 3
+
+
+@pytest.mark.parametrize("policy", ["interval", "policy"])
+def test_large_sessions_need_few_audits(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = replace(linked(2600, 12, 3), declared_primary=frozenset({"t0: 3"}))
+    asked: list[frozenset[str]] = []
+
+    def counted(judged: Problem, pattern: frozenset[str]) -> SetAudit:
+        asked.append(pattern)
+        return audit_pattern(judged, pattern)
+
+    monkeypatch.setattr("sacro_deltab.tables.judge_cut.audit_pattern", counted)
+    result = protect(problem, policy=policy)
+    assert result.safe and result.possible and len(asked) <= 3 and asked[-1] == result.suppressed
+    assert len(result.complementary) == (policy == "interval")  # the mean of t0: 3 needs another cell of its table
+    assert not result.audit.narrow or policy == "policy"
+
+
+def test_large_sessions_end_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What must be published keeps a mean too narrow, or the judge goes on refusing: not possible, and said so."""
+    problem = replace(linked(2600, 12, 3), declared_primary=frozenset({"t0: 3"}))
+    outside = frozenset(problem.cells) - {"t0: 3", "t0: 4"}
+    stuck = protect(replace(problem, must_publish=outside), policy="interval")
+    assert not stuck.possible and not stuck.safe and stuck.bound is None and stuck.notes
+
+    monkeypatch.setattr("sacro_deltab.tables.engine.Engine.ok", lambda engine, judged: False)
+    small = Problem.from_json(brute.random_problem(random.Random(1), means=True))
+    refused = protect(small, policy="interval", limits=Limits(large=0))
+    assert not refused.possible and refused.notes and refused.bound is None
+    assert refused.suppressed >= set(small.primary)
