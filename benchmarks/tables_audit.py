@@ -1,6 +1,7 @@
-"""How long an audit takes, and how that grows.
+"""How long an audit and a protection take, and how that grows.
 
-Two-way tables of n × n cells (about a tenth withheld), and sessions of linked one-way tables over one cohort. CPU
+Two-way tables of n × n cells (about a tenth withheld), and sessions of linked one-way tables over one cohort: the audit
+of all tables together, and the choice of a pattern that meets the protection intervals (its audits included). CPU
 seconds of one run, imports apart; best of three for what is short.
 
     python benchmarks/tables_audit.py [--people 10000] [--tables 50]
@@ -17,7 +18,7 @@ import numpy as np
 from tables_instances import instance
 
 from sacro_deltab.facts.linked import LinkedTables, PrintedCell
-from sacro_deltab.tables import TablePolicy, audit_pattern, exactly_disclosed
+from sacro_deltab.tables import Protection, TablePolicy, audit_pattern, exactly_disclosed, protect
 
 POLICY = TablePolicy(
     20, Fraction(3, 10), 10, 2.0, zeros_are_primary=True, n_round_base=5, n_round_below=100, value_bounds=(-40.0, 40.0)
@@ -41,7 +42,7 @@ def two_way(name: str) -> tuple[int, int, float, float]:
     return len(problem.cells), len(gone), flags, seconds(lambda: audit_pattern(problem, gone))
 
 
-def session(people: int, tables: int) -> float:
+def session(people: int, tables: int) -> LinkedTables:
     """Tables of four groups of training deltas, two of them with a small group and its complement withheld."""
     rng = np.random.default_rng(1)
     values = rng.normal(0, 5, people)
@@ -58,7 +59,16 @@ def session(people: int, tables: int) -> float:
         ]
         gone = ["4", "3"] if t < 2 else []
         linked.publish(cells, gone, ())
-    return seconds(lambda: linked.context(()).audit(frozenset()))
+    return linked
+
+
+def protected(linked: LinkedTables) -> tuple[float, Protection]:
+    """Choose for the session as if nothing had left yet."""
+    problem = linked.problem("v1", fixed=False)
+    assert problem is not None
+    start = time.process_time()
+    found = protect(problem, policy="interval")
+    return time.process_time() - start, found
 
 
 def main() -> None:
@@ -71,13 +81,17 @@ def main() -> None:
     for name in ("10x10", "25x20", "50x20", "100x50", "100x100"):
         cells, gone, flags, audit = two_way(name)
         print(f"{name:10} {cells:5} {gone:9} {flags:8.4f} {audit:8.3f}", flush=True)
-    print("people  tables  audit of the session/s")
-    for share in (4, 2, 1):
-        for people, tables in ((given.people // share, given.tables), (given.people, given.tables // share)):
-            if share > 1 or tables == given.tables:
-                print(f"{people:6} {tables:7} {session(people, tables):10.2f}", flush=True)
-            if share == 1:
-                break
+    print("people  tables  audit/s  protect/s  complements  safe")
+    sizes = [(given.people // share, given.tables) for share in (4, 2)]
+    sizes += [(given.people, given.tables // share) for share in (4, 2, 1)]
+    for people, tables in sizes:
+        linked = session(people, tables)
+        gone = frozenset(linked.suppressed)
+        audit = seconds(lambda linked=linked, gone=gone: linked.verdict("v1", (), gone))
+        took, found = protected(linked)
+        print(
+            f"{people:6} {tables:7} {audit:8.2f} {took:10.2f} {len(found.complementary):12}  {found.safe}", flush=True
+        )
 
 
 if __name__ == "__main__":
