@@ -171,7 +171,7 @@ class LinkedTables:
         problem = self.problem(variable, candidate, **kw)
         if problem is None:
             return Verdict(frozenset(), False)
-        pattern = frozenset(((self.suppressed - self.complementary) | gone) & set(problem.cells))
+        pattern = self.pattern(problem, gone)
         for judged, known, verdict in self._judged:
             if judged is problem and known == pattern:
                 return verdict
@@ -179,6 +179,10 @@ class LinkedTables:
             return self.judged(problem, audit_pattern(problem, pattern))
         except Contradiction:  # a number is printed that the rule a reader believes in does not allow
             return Verdict(frozenset(c.id for c in candidate), True)
+
+    def pattern(self, problem: Problem, gone: frozenset[str]) -> frozenset[str]:
+        """Cells of a problem that are withheld when `gone` are as well."""
+        return frozenset(((self.suppressed - self.complementary) | gone) & problem.cells.keys())
 
     def judged(self, problem: Problem, found: SetAudit) -> Verdict:
         """What an audit says, remembered: the same cells are often asked about again at once."""
@@ -215,7 +219,10 @@ class Context:
         chosen: set[str] = set()
         for variable in self._variables():
             forced = frozenset(self._ids(primary | frozenset(chosen)))
-            if self.linked.verdict(variable, self.candidate, forced).safe:
+            if (
+                not self._plainly_unsafe(variable, forced)
+                and self.linked.verdict(variable, self.candidate, forced).safe
+            ):
                 continue
             if self.linked.cells:
                 self.notes.extend(self._pairs(variable, forced))
@@ -248,6 +255,18 @@ class Context:
                 pairs += self._pairs(variable, gone)
         return TableAudit(len(fallen & mine) + small, len(fallen) + small, tuple(dict.fromkeys(pairs)))
 
+    def _plainly_unsafe(self, variable: str | None, gone: frozenset[str]) -> bool:
+        """Whether algebra alone gives a small group away: no whole audit is needed to say that something must go."""
+        from ..tables.released import release
+        from ..tables.span import Span
+
+        problem = self.linked.problem(variable, self.candidate)
+        if problem is None or not self.linked.cells:
+            return False
+        seen = release(problem, self.linked.pattern(problem, gone))
+        found = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms]).smallest(problem.policy.min_n)
+        return found is not None and 0 < found.n < problem.policy.min_n
+
     def _pairs(self, variable: str | None, gone: frozenset[str]) -> list[str]:
         """Which outputs give a small group away together, and which of them to drop."""
         from ..tables import find_links
@@ -255,7 +274,7 @@ class Context:
         problem = self.linked.problem(variable, self.candidate)
         if problem is None:
             return []
-        pattern = frozenset(((self.linked.suppressed - self.linked.complementary) | gone) & set(problem.cells))
+        pattern = self.linked.pattern(problem, gone)
         return [link.outside for link in find_links(problem, pattern, limit=3)]
 
     def _ids(self, keys: Iterable[str]) -> list[str]:

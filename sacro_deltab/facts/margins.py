@@ -5,10 +5,10 @@ The numbers decide who was trained on (`tables.identities`): everybody with a va
 deltas, and of deltas by private weights, do not vanish to the last digits.
 
 Confounds of two values are groups and found as such. Continuous ones are left out: Σ confound·delta is the ages' share
-of it (`tables.identities`), zero only for a confound uncorrelated with age, which no real one is to the last digit; and
-a reader who knows confounds by printed bands, not by person, would get bounds on a group's mean of the size of (half a
-band ÷ distance of the band from the mean) × 40 years × (all people ÷ people of the group), wider than what anybody knows
-of a delta for every group that is withheld.
+of it (`tables.identities`), zero only for a confound uncorrelated with age, which no real one is to the last digit.
+And a reader who knows confounds by printed bands, not by person, would get bounds on a group's mean of the size of
+(half a band ÷ distance of the band from the mean) × 40 years × (all people ÷ people of the group): wider than what
+anybody knows of a delta, for every group that is withheld.
 """
 
 from __future__ import annotations
