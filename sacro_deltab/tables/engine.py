@@ -16,6 +16,7 @@ from .circuits import Circuits, Derivation
 from .elimination import small_groups, withheld
 from .intervals import merge_atoms
 from .judge import SetAudit
+from .relations import relations
 from .separation import Separator
 from .table import Cell, Problem
 
@@ -26,38 +27,38 @@ FloatArray = NDArray[np.float64]
 class Limits:
     """How much work, in counts and never in time.
 
-    first_rounds, linear_rounds: rounds of the linear master before and after there is a first set; rounds: of the
-    whole-number master, `tie_rounds` for the ties; nodes: branch and bound per master; iterations, tie_iterations: of
-    the simplex method in all masters, for the first objective and for the ties. separation_size: classes × rows up to
-    which derivations are also sought by linear programming. small_program: candidates × cuts up to which branch and
-    bound is always tried; beyond (for ties up to `tie_program`), it is tried when the linear bound is close or splits
-    at most `split_columns` candidates. search_nodes: nodes of the plain search that comes before. descent_steps,
-    descent_settles: swaps and attacks of the local search; fewer attacks from descent_size ÷ (classes × rows).
-    eliminations: patterns built by elimination, fewer from elimination_size ÷ (classes × rows); fresh_rounds: until
-    one holds; listed_groups: small groups up to which all are listed. judge_calls: patterns the judge is asked about
-    per refusal. large: classes from which a pattern is only built up greedily in `large_rounds` rounds, with the
-    linear bound.
+    first_rounds: rounds of the linear master; rounds: of the whole-number master, `tie_rounds` for the ties; nodes:
+    branch and bound per master; iterations, tie_iterations: of the simplex method in all masters, for the first
+    objective and for the ties; columns: candidates that the linear bound may leave to a master. separation_size:
+    classes × rows up to which derivations are also sought by linear programming. search_size: candidates × cuts up to
+    which a plain search comes before, of search_nodes in each of search_rounds. polishes: searches for a better set
+    among the members of polish_sets good ones (fewer from elimination_size ÷ (classes × rows)), each of polish_rounds
+    masters of polish_nodes, in all of polish_iterations; core: candidates of least reduced cost that take part for the
+    ties. fresh_rounds: eliminations until one holds; listed_groups: small groups up to which all are listed.
+    judge_calls: patterns the judge is asked about per refusal. large: classes from which a pattern is only built up
+    greedily in `large_rounds` rounds, with the linear bound.
     """
 
     first_rounds: int = 40
-    linear_rounds: int = 60
     rounds: int = 400
-    nodes: int = 20_000
-    iterations: int = 20_000
-    tie_iterations: int = 1_500
-    tie_rounds: int = 3
-    tie_program: int = 75_000
+    nodes: int = 500
+    iterations: int = 12_000
+    tie_rounds: int = 10
+    tie_iterations: int = 1_000
+    columns: int = 4_000
     separation_size: int = 60_000
-    small_program: int = 25_000
-    split_columns: int = 40
+    search_size: int = 1_000_000
     search_nodes: int = 3_000
-    eliminations: int = 40
-    elimination_size: int = 4_000_000
+    search_rounds: int = 12
+    polishes: int = 4
+    polish_sets: int = 4
+    polish_rounds: int = 10
+    polish_nodes: int = 50
+    polish_iterations: int = 8_000
+    elimination_size: int = 8_000_000
+    core: int = 100
     fresh_rounds: int = 20
     listed_groups: int = 3_000
-    descent_steps: int = 3_000
-    descent_settles: int = 200
-    descent_size: int = 6_000_000
     judge_calls: int = 40
     large: int = 2_000
     large_rounds: int = 12
@@ -108,6 +109,11 @@ class Engine:
         exact_n = all(c.n_rounding == "exact" for c in problem.cells.values())
         watched = [self.rows[i] for i, name in enumerate(ids) if name in base and name in primary] if exact_n else []
         self.watched = list(dict.fromkeys(watched))
+        self._watched = frozenset(self.watched)
+        # With exact N alone a cell that follows from printed ones tells nothing more, whoever judges.
+        self.algebraic = exact_n and all(
+            c.mean is None and c.sd is None and not c.percent for c in problem.cells.values()
+        )
         self.unions: dict[tuple[int, ...], None] = {}
         self.separator: Separator | None = None
         if k * len(self.groups) <= limits.separation_size:
@@ -135,6 +141,33 @@ class Engine:
         self.column = {g: j for j, g in enumerate(self.candidates)}
         self.people = np.asarray([float(self.groups[g].people) for g in self.candidates])
         self.count = np.asarray([float(len(self.groups[g].cells)) for g in self.candidates])
+
+    def sums(self) -> tuple[list[list[int]], list[tuple[int, ...]]]:
+        """Sets of candidates of which a smallest pattern withholds none or at least two, and cuts: the other cells of a
+        sum that holds one withheld small group."""
+        state: dict[tuple[int, ...], int] = {}  # by classes: -2 printed, a candidate's column, -1 withheld
+        for i, row in enumerate(self.rows):
+            group = self.row_group.get(i)
+            now = -1 if group is None else self.column.get(group, -2)
+            before = state.setdefault(row, now)
+            if before != now:  # printed twice, in ways that differ
+                state[row] = -2 if -2 in (before, now) else max(before, now)
+        rows = [row for row in state if row]
+        table = [c.table for c in self.problem.cells.values()] + [""] * len(self.rows)
+        first = {row: table[i] for i, row in reversed(list(enumerate(self.rows)))}
+        sums, cuts = [], []
+        for cells in relations(self.circuits.k, rows, [first[row] for row in rows]):
+            states = [state[rows[i]] for i in cells]
+            members = [j for j in states if j >= 0]
+            gone = [rows[i] for i, j in zip(cells, states, strict=True) if j == -1]
+            if not gone and members:
+                sums.append(members)
+            elif len(gone) == 1 and members and self._must_hold(gone[0]):
+                cuts.append(tuple(sorted(members)))
+        return sums, cuts
+
+    def _must_hold(self, row: tuple[int, ...]) -> bool:
+        return row in self._watched or 0 < sum(self.circuits.weight[c] for c in row) < self.below
 
     def pattern(self, chosen: frozenset[int]) -> frozenset[str]:
         """Ids withheld when the candidates `chosen` are."""

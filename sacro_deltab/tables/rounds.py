@@ -1,4 +1,4 @@
-"""The rounds of the implicit hitting set: linear, plain search, local search, branch and bound, then the judge."""
+"""The rounds of the implicit hitting set: linear, plain search, few candidates, all of them, then the judge."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .circuits import Derivation
-from .descent import Descent
 from .engine import Engine, Impossible
-from .hitting import Pool
+from .hitting import Linear, Point, Pool
 from .judge import SetAudit
 from .judge_cut import Judge
 from .search import smallest_hitting_set
+from .solver import Solution
 
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+Limit = tuple[FloatArray, float]  # a cost that may not exceed a value
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,10 @@ class Rounds:
     def __init__(self, engine: Engine) -> None:
         self.e = engine
         cells = engine.objective == "cells"
-        self.pool = Pool(len(engine.candidates), engine.count if cells else engine.people, engine.people)
+        sums, cuts = engine.sums() if not engine.large else ([], [])
+        self.pool = Pool(len(engine.candidates), engine.count if cells else engine.people, engine.people, sums)
+        for cut in cuts:
+            self.pool.add(cut)
         self.count = 0
         self.work = 0  # simplex iterations of branch and bound
         self.stages = [engine.count, engine.people] if cells else [engine.people]
@@ -68,6 +73,8 @@ class Rounds:
             if e.ok(judged):
                 return Choice(pattern, best.bound, best.stages), judged
             judge.cut(self.pool, best.chosen, judged)
+            if not e.algebraic:
+                self.pool.forget_sums()
         raise Impossible("no pattern was found within the limits")
 
     def add(self, found: Sequence[Derivation]) -> bool:
@@ -79,32 +86,37 @@ class Rounds:
             new = self.pool.add(self.e.cut(derivation)) or new
         return new
 
-    def settle(self, chosen: frozenset[int]) -> list[tuple[int, ...]]:
-        """Cuts that a set misses which hits all known ones; none when it leaves no small group derivable."""
+    def settle(self, chosen: frozenset[int], sharp: bool = False) -> list[tuple[int, ...]]:
+        """Cuts that a set misses which hits all known ones; none when it leaves no small group derivable. `sharp`:
+        derivations of few cells as well."""
         share = np.zeros(self.pool.k)
         share[list(chosen)] = 1.0
         known = len(self.pool.cuts)
-        self.add(self.e.derivations(share, 0.5))
+        found = self.e.derivations(share, 0.5)
+        self.add(found)
+        if found and sharp and self.e.separator is not None:
+            value = np.full(len(self.e.groups), 1e-6)
+            value[self.e.candidates] = np.maximum(share, 0.02)
+            self.add(self.e.separator.derivations(value, list(dict.fromkeys(d.classes for d in found))))
         return self.pool.cuts[known:]
 
-    def linear(self, rounds: int, enough: float) -> FloatArray:
-        """Cuts at fractional points until the bound reaches `enough` or hardly moves; returns the last point."""
-        share = np.zeros(self.pool.k)
+    def linear(self, rounds: int) -> Point:
+        """Cuts at fractional points until there are none or the bound hardly moves; returns the last point."""
         values: list[float] = []
-        for _ in range(rounds):
+        while True:
+            point = self.pool.relaxed()
             self.count += 1
-            share = self.pool.relaxed()
-            values.append(float(self.pool.cost @ share))
-            if values[-1] > enough or (len(values) > 15 and values[-1] - values[-16] < 2e-3 * values[-1]):
-                break
-            new = self.add(self._violated(share, self.e.derivations(share, 0.5)))
+            values.append(point.value)
+            stuck = len(values) > 15 and values[-1] - values[-16] < 2e-3 * values[-1]
+            if len(values) > rounds or stuck:
+                return point
+            new = self.add(self._violated(point.x, self.e.derivations(point.x, 0.5)))
             if not new:
-                new = self.add(self._violated(share, self.e.derivations(share, 0.2)))
+                new = self.add(self._violated(point.x, self.e.derivations(point.x, 0.2)))
             if not new and self.e.separator is not None:
-                new = self._separate(share)
+                new = self._separate(point.x)
             if not new:
-                break
-        return share
+                return point
 
     def _violated(self, share: FloatArray, found: Sequence[Derivation]) -> list[Derivation]:
         return [d for d in found if share[list(self.e.cut(d))].sum() < 1 - 1e-6]
@@ -117,81 +129,19 @@ class Rounds:
         targets = list(dict.fromkeys([*e.watched, *e.unions]))
         return self.add(self._violated(share, e.separator.derivations(value, targets)))
 
-    def heuristic(self, share: FloatArray, least: int) -> frozenset[int] | None:
-        """A feasible set: the best of a greedy one and of several eliminations, guided by `share`, until one costs no
-        more than `least`."""
-        e = self.e
-        runs = max(1, min(e.limits.eliminations, e.limits.elimination_size // max(1, e.circuits.k * len(e.groups))))
-        groups = e.small_groups()
-        random = np.random.default_rng(7)
-        best = self._greedy(share)
-        if best is not None and self._key(best)[0] <= least:
-            return best
-        near: frozenset[int] | None = None  # where the walk stands: equals are accepted
-        for run in range(runs):
-            order = e.order(share, near if run > 2 else None, random, run)
-            for _ in range(e.limits.fresh_rounds):
-                self.count += 1
-                chosen = e.eliminate(order, groups)
-                missed = self.settle(chosen)
-                if not missed:
-                    break
-                groups = e.small_groups()  # too many to list: those found so far
-            if missed:
-                continue
-            if best is None or self._key(chosen) < self._key(best):
-                best = chosen
-            if near is None or self._key(chosen)[0] <= self._key(near)[0]:
-                near = chosen
-            if self._key(near)[0] <= least:
-                break
-        return best
-
-    def _key(self, chosen: frozenset[int]) -> tuple[int, ...]:
-        return tuple(self._value(stage, chosen) for stage in self.stages)
-
-    def _greedy(self, share: FloatArray) -> frozenset[int] | None:
-        """A feasible set by greedy choice, cuts added on the way, if it comes to an end soon."""
-        for _ in range(self.e.limits.fresh_rounds):
-            self.count += 1
-            chosen = self.pool.greedy(share)
-            if not self.settle(chosen):
-                return chosen
-        return None
-
-    def repair(self, chosen: frozenset[int], share: FloatArray) -> frozenset[int] | None:
-        """A feasible set around `chosen`, which misses something; cuts are added on the way."""
-        for _ in range(self.e.limits.rounds):
-            self.count += 1
-            chosen = self.pool.greedy(share, start=chosen)
-            if not self.settle(chosen):
-                return chosen
-        return None
-
-    def improve(self, start: frozenset[int], least: int) -> frozenset[int]:
-        """A cheaper set in the first objective by local search."""
-        limits, size = self.e.limits, self.e.circuits.k * len(self.e.groups)
-        settles = max(20, min(limits.descent_settles, limits.descent_size // max(1, size)))
-        search = Descent(self.pool.k, self.pool.minimal(), self.pool.cost)
-        return search.run(start, self.settle, steps=limits.descent_steps, settles=settles, least=least)
-
     def optimum(self) -> _Best | None:
         """The best set by algebra."""
-        limits = self.e.limits
-        share = self.linear(limits.first_rounds, np.inf)
+        point = self.linear(self.e.limits.first_rounds)
         found = self.small()
         if found is not None:
             return _Best(found, self._value(self.stages[0], found), self.e.n_stages)
-        bound = self._linear_bound()
-        start = self.heuristic(share, bound)
+        start = self._near(point.x)
         if start is None:
             return None
-        best = _Best(start, bound)
-        if self._value(self.stages[0], start) > bound:
-            best.chosen = self.improve(start, bound)
-        fixed: list[tuple[FloatArray, float]] = []
-        for stage, cost in enumerate(self.stages):
-            if not self._stage(cost, fixed, best, share, first=stage == 0):
+        best = _Best(start, _ceil(point.value))
+        fixed: list[Limit] = []
+        for cost in self.stages:
+            if not self._stage(cost, fixed, best):
                 return best
             best.stages += 1
             fixed.append((cost, self._value(cost, best.chosen) + 0.25))
@@ -204,14 +154,8 @@ class Rounds:
         """Of the sets that are best in every other stage the one with the first labels, by plain search among the
         candidates that the linear bound leaves; None when that takes too long."""
         cost, top = fixed[-1]
-        linear = self.pool.master(cost, fixed[:-1], 0)
-        if linear.status != "optimal":
-            return None
-        reduced = self.pool.reduced_cost(cost, fixed[:-1], linear.duals)
-        return self.small({int(j) for j in np.flatnonzero(linear.value + reduced > top + 0.25)})
-
-    def _linear_bound(self) -> int:
-        return int(np.ceil(self.pool.relaxed_bound() - 1e-6))
+        point = Linear(self.pool, cost, fixed[:-1]).solve()
+        return self.small({int(j) for j in np.flatnonzero(point.value + point.reduced > top)})
 
     def build_up(self) -> _Best | None:
         """Large systems: eliminations that keep the small groups found so far apart, until no other is derivable."""
@@ -221,7 +165,7 @@ class Rounds:
             self.count += 1
             missed = self.settle(chosen)
             if not missed:
-                bound = self._linear_bound() if self.pool.cuts else 0
+                bound = _ceil(self.pool.relaxed().value) if self.pool.cuts else 0
                 return _Best(chosen, bound, 0 if chosen else self.e.n_stages)
             chosen = self.e.eliminate(order, self.e.small_groups())
             if not all(chosen & set(cut) for cut in self.pool.cuts):  # cuts of the judge, which names no group
@@ -230,7 +174,7 @@ class Rounds:
 
     def small(self, never: set[int] | None = None) -> frozenset[int] | None:
         """The optimum of every stage at once by plain search, if its budget settles it; without those in `never`."""
-        if self.pool.k * len(self.pool.cuts) > 40 * self.e.limits.small_program:
+        if self.pool.k * len(self.pool.cuts) > self.e.limits.search_size:
             return None
         never = never or set()
         # Of sets with equal counts the one with the first labels has the largest Σ 2^(k − 1 − rank).
@@ -238,7 +182,7 @@ class Rounds:
         for stage in reversed(self.stages):  # one whole number per candidate: the stages one after the other
             scale = sum(cost) + 1
             cost = [int(w) * scale + c for w, c in zip(np.rint(stage), cost, strict=True)]
-        for _ in range(self.e.limits.rounds):
+        for _ in range(self.e.limits.search_rounds):
             self.count += 1
             cuts = [[j for j in cut if j not in never] for cut in self.pool.cuts]
             chosen = smallest_hitting_set(cuts, cost, self.e.limits.search_nodes) if all(cuts) else None
@@ -246,78 +190,119 @@ class Rounds:
                 return chosen
         return None
 
-    def _worth_it(self, cost: FloatArray, fixed: list[tuple[FloatArray, float]], best: _Best, first: bool) -> bool:
-        """Whether branch and bound is likely to end soon: a small program, or a linear bound close to the best."""
-        limits = self.e.limits
-        size = self.pool.k * len(self.pool.cuts)
-        if self.work > (limits.iterations if first else limits.tie_iterations):
-            return False
-        if size <= limits.small_program:
-            return True
-        linear = self.pool.master(cost, fixed, 0)
-        split = int(((linear.x > 0.01) & (linear.x < 0.99)).sum())
-        value = self._value(cost, best.chosen)
-        close = value - linear.value <= 1.3 * value / len(best.chosen)  # about one candidate too many
-        return close or (split <= limits.split_columns and (first or size <= limits.tie_program or self._tight(best)))
-
-    def _tight(self, best: _Best) -> bool:
-        """Whether the linear master alone proves the first objective: such systems stay easy for the ties."""
-        return self._value(self.stages[0], best.chosen) <= self.pool.relaxed_bound() + 1e-6
-
     @staticmethod
     def _value(cost: FloatArray, chosen: frozenset[int]) -> int:
         return int(np.rint(cost[sorted(chosen)].sum()))
 
-    def _stage(
-        self,
-        cost: FloatArray,
-        fixed: list[tuple[FloatArray, float]],
-        best: _Best,
-        share: FloatArray,
-        *,
-        first: bool,
-    ) -> bool:
-        """Ask for something better than the best until there is nothing; whether that is proved."""
-        more = first
-        for i in range(self.e.limits.rounds if first else self.e.limits.tie_rounds):
-            value = self._value(cost, best.chosen)
-            if first and value <= best.bound:
-                return True
-            if not self._worth_it(cost, fixed, best, first):
-                if not more:
-                    return False
-                more = False
-                self._more_linear(best)
-                continue
-            self.count += 1
-            found = self.pool.master(cost, [*fixed, (cost, value - 0.75)], self.e.limits.nodes)
-            self.work += found.iterations
-            if found.status == "infeasible":
-                if first:
-                    best.bound = value
-                return True
-            if found.status != "optimal":
-                return False
+    def _stage(self, cost: FloatArray, fixed: list[Limit], best: _Best) -> bool:
+        """The best set in `cost` within the `fixed` limits, and whether that is proved.
+
+        First a good set is looked for among few candidates. Then all are asked for one of the linear bound, of a
+        little more, and so on: a limit on the cost rules out most candidates by their reduced cost.
+        """
+        limits, first = self.e.limits, not fixed
+        self.work, low, step = 0, 0, 0
+        linear = Linear(self.pool, cost, fixed)
+        for i in range(limits.rounds if first else limits.tie_rounds):
+            point = linear.solve()
+            low = max(low, _ceil(point.value))
+            if i == (0 if fixed else 1) and self._value(cost, best.chosen) > low:
+                self._polish(point, cost, fixed, best, low)
+                self.work = 0
+            high = self._value(cost, best.chosen)
+            step = step or max(1, low // 25)
             if first:
-                best.bound = max(best.bound, int(np.ceil(found.bound - 1e-6)))
-            chosen = frozenset(int(j) for j in np.flatnonzero(found.x > 0.5))
-            if not self.settle(chosen):
-                best.chosen = chosen
-                if first:
-                    best.bound = self._value(cost, chosen)
+                best.bound = max(best.bound, low)
+            if low >= high:
                 return True
-            repaired = self.repair(chosen, share)
-            if repaired is not None and self._better(repaired, cost, fixed, value):
-                best.chosen = repaired
-            elif first and i % 4 == 3:
-                best.chosen = self.improve(best.chosen, best.bound)
-        return False
+            top = min(low + step, high) - 1
+            keep = point.value + point.reduced <= top + 1e-3
+            if self.work > (limits.iterations if first else limits.tie_iterations) or keep.sum() > limits.columns:
+                break
+            found, chosen = self._master(cost, fixed, top, keep, limits.nodes)
+            if found.status == "infeasible":
+                low, step = top + 1, 2 * step if step > 1 else 1
+            elif found.status != "optimal":
+                break
+            else:
+                low, step = max(low, _ceil(found.value)), 0
+                self._take(chosen, cost, fixed, best)
+        if first:
+            best.bound = max(best.bound, low)
+            self.work = 0
+            self._polish(linear.solve(), cost, fixed, best, low)
+        return low >= self._value(cost, best.chosen)
 
-    def _more_linear(self, best: _Best) -> None:
-        self.linear(self.e.limits.linear_rounds, self._value(self.stages[0], best.chosen) - 1)
-        best.bound = max(best.bound, self._linear_bound())
+    def _polish(self, point: Point, cost: FloatArray, fixed: list[Limit], best: _Best, low: int) -> None:
+        """A better set made of members of several good ones and of candidates of low reduced cost."""
+        e, limits = self.e, self.e.limits
+        random = np.random.default_rng(13)
+        runs = min(limits.polish_sets, limits.elimination_size // max(1, e.circuits.k * len(e.groups)))
+        keep = np.zeros(self.pool.k, dtype=bool)
+        keep[sorted(best.chosen)] = True
+        if fixed:  # members of sets that are good in another objective are of little use
+            keep[np.argsort(point.reduced, kind="stable")[: limits.core]] = True
+        for _ in range(1 if fixed else limits.polishes):
+            for run in range(0 if fixed else runs):
+                near = self._near(point.x, best.chosen if run else None, random, run)
+                if near is not None:
+                    keep[sorted(near)] = True
+                    self._offer(near, cost, fixed, best)
+            for _ in range(limits.polish_rounds):
+                top = self._value(cost, best.chosen) - 1
+                if top < low or self.work > limits.polish_iterations:
+                    return
+                found, chosen = self._master(cost, fixed, top, keep, limits.polish_nodes)
+                if found.status != "optimal":
+                    break
+                near = self._take(chosen, cost, fixed, best)
+                if near is not None:
+                    keep[sorted(near)] = True
+            if self._value(cost, best.chosen) <= low + (1 if not fixed and low < 50 else low // 200):
+                return
 
-    def _better(
-        self, chosen: frozenset[int], cost: FloatArray, fixed: list[tuple[FloatArray, float]], value: int
-    ) -> bool:
-        return self._value(cost, chosen) < value and all(self._value(c, chosen) <= top for c, top in fixed)
+    def _master(
+        self, cost: FloatArray, fixed: list[Limit], top: int, keep: BoolArray, nodes: int
+    ) -> tuple[Solution, frozenset[int]]:
+        self.count += 1
+        found = self.pool.master(cost, fixed, nodes, top, keep)
+        self.work += found.iterations
+        return found, frozenset(np.flatnonzero(found.x > 0.5).tolist())
+
+    def _take(self, chosen: frozenset[int], cost: FloatArray, fixed: list[Limit], best: _Best) -> frozenset[int] | None:
+        """Keep the master's set if it holds, else learn from it and keep one near it that holds, if that is better."""
+        if not self.settle(chosen, sharp=True):
+            self._offer(chosen, cost, fixed, best)
+            return chosen
+        share = np.zeros(self.pool.k)
+        share[sorted(chosen)] = 1.0
+        near = self._near(share)
+        if near is not None:
+            self._offer(near, cost, fixed, best)
+        return near
+
+    def _near(
+        self,
+        share: FloatArray,
+        around: frozenset[int] | None = None,
+        random: np.random.Generator | None = None,
+        run: int = 2,
+    ) -> frozenset[int] | None:
+        """A set that holds, by elimination in the order of `share` (see `Engine.order`)."""
+        order = self.e.order(share, around, random or np.random.default_rng(7), run)
+        for _ in range(self.e.limits.fresh_rounds):
+            self.count += 1
+            near = self.e.eliminate(order, self.e.small_groups())
+            if not self.settle(near):
+                return near
+        return None
+
+    def _offer(self, chosen: frozenset[int], cost: FloatArray, fixed: list[Limit], best: _Best) -> None:
+        if self._value(cost, chosen) < self._value(cost, best.chosen) and all(
+            self._value(c, chosen) <= top for c, top in fixed
+        ):
+            best.chosen = chosen
+
+
+def _ceil(value: float) -> int:
+    return int(np.ceil(value - 1e-6))

@@ -76,7 +76,7 @@ def test_generated_tables(name: str) -> None:
 
 
 def test_limits_are_counts_and_leave_a_bound() -> None:
-    result = protect(instance("5x4x3", seed=2), limits=Limits(linear_rounds=3, small_program=0, split_columns=0))
+    result = protect(instance("5x4x3", seed=2), limits=Limits(first_rounds=3, search_size=0, columns=0))
     assert result.safe
     assert result.bound is not None and result.bound <= len(result.complementary)
 
@@ -174,7 +174,7 @@ def test_tables_too_large_for_flows_get_flags_and_bounds(monkeypatch: pytest.Mon
     problem = instance("10x10")
     gone = protect(problem).suppressed - {"All"}
     exact = audit_pattern(problem, gone)
-    monkeypatch.setattr("sacro_deltab.tables.intervals.PUSHES", 0)
+    monkeypatch.setattr("sacro_deltab.tables.components.PUSHES", 0)
     bounds = audit_pattern(problem, gone)
     assert bounds.exactly_disclosed == exact.exactly_disclosed and bounds.safe_policy == exact.safe_policy
     assert bounds.relaxed

@@ -1,4 +1,4 @@
-"""How a pattern is found: eliminations, local search, branch and bound that only refutes, ties, large systems."""
+"""How a pattern is found: sums, eliminations, masters under a limit, ties, large systems."""
 
 from __future__ import annotations
 
@@ -10,33 +10,47 @@ from pathlib import Path
 import numpy as np
 
 from sacro_deltab.tables import CellSpec, Limits, Problem, audit_pattern, problem_from_membership, protect
-from sacro_deltab.tables.descent import Descent
 from sacro_deltab.tables.elimination import small_groups, withheld
+from sacro_deltab.tables.hitting import Pool
+from sacro_deltab.tables.relations import relations
 from sacro_deltab.tables.search import smallest_hitting_set
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from tables_instances import POLICY, instance
 
 
-def test_local_search_comes_close_to_the_smallest_set() -> None:
+def test_sums_are_found_from_the_groups() -> None:
+    rows = [(0, 1, 2, 3), (0, 1), (2, 3), (0, 2), (1, 3), (0,), (1,), (2,), (3,)]
+    found = {frozenset(cells) for cells in relations(4, rows, ["t"] * 9)}
+    assert found == {frozenset(s) for s in ((0, 1, 2), (0, 3, 4), (1, 5, 6), (2, 7, 8), (3, 5, 7), (4, 6, 8))}
+    assert relations(2, [(0, 1)], ["t"]) == []
+    assert relations(3, [(0, 1, 2), (0, 1), (1, 2)], ["t"] * 3) == []  # they overlap: no sum
+
+
+def test_master_under_a_limit() -> None:
+    """The smallest set that hits the cuts and never takes one member of a sum alone, or that there is none so small."""
     rng = random.Random(4)
-    for _ in range(4):
-        cuts = [tuple(sorted(rng.sample(range(10), rng.randint(2, 4)))) for _ in range(12)]
-        cost = [rng.randint(1, 5) for _ in range(10)]
-        want = min(
-            sum(c for c, inside in zip(cost, bits, strict=True) if inside)
-            for bits in itertools.product((0, 1), repeat=10)
-            if all(any(bits[j] for j in cut) for cut in cuts)
-        )
-        search = Descent(10, cuts[:6], np.asarray(cost, dtype=float))
-        everything = frozenset(range(10))
-
-        def missed(chosen: frozenset[int], cuts: list[tuple[int, ...]] = cuts) -> list[tuple[int, ...]]:
-            return [cut for cut in cuts if not chosen & set(cut)]
-
-        found = search.run(everything, missed, steps=300, settles=200, least=0)
-        assert not missed(found)
-        assert want <= sum(cost[j] for j in found) <= 1.1 * want
+    for _ in range(30):
+        cuts = [tuple(sorted(rng.sample(range(9), rng.randint(2, 4)))) for _ in range(7)]
+        sums = [sorted(rng.sample(range(9), rng.randint(2, 5))) for _ in range(3)]
+        cost = np.asarray([rng.randint(1, 5) for _ in range(9)], dtype=float)
+        pool = Pool(9, cost, cost, sums)
+        for cut in cuts:
+            pool.add(cut)
+        sets = [frozenset(j for j in range(9) if bits[j]) for bits in itertools.product((0, 1), repeat=9)]
+        good = [
+            s for s in sets if all(s & set(cut) for cut in cuts) and all(len(s & set(total)) != 1 for total in sums)
+        ]
+        want = min((int(cost[sorted(s)].sum()) for s in good), default=99)
+        point = pool.relaxed()
+        assert point.value <= want + 1e-6
+        for s in good:  # what reduced costs rule out costs more
+            assert all(point.value + point.reduced[j] <= cost[sorted(s)].sum() + 1e-6 for j in s)
+        for top in (want - 1, want, want + 3):
+            found = pool.master(cost, [], 100, top, np.ones(9, dtype=bool))
+            assert found.status == ("optimal" if want <= min(top, 98) else "infeasible")
+            if found.status == "optimal":
+                assert frozenset(np.flatnonzero(found.x > 0.5).tolist()) in good and found.value == want
 
 
 def test_costs_too_large_for_floating_point() -> None:
