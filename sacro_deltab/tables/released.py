@@ -14,7 +14,7 @@ import numpy as np
 from .bounds import Count as Count
 from .bounds import GroupBounds, limits
 from .layout import IntArray
-from .primary import exact
+from .primary import exact, is_primary_n
 from .rounding import half_width, rounded_n_interval
 from .table import Cell, Problem
 
@@ -58,9 +58,12 @@ def published_interval(problem: Problem, cell: Cell, believes: bool = True) -> t
     if cell.id in problem.structural_zero:
         return 0, 0  # whatever the rule says of small groups
     policy = problem.policy
-    knows_rule = problem.attacker.knows_rule and (believes or cell.n >= policy.min_n or cell.n == 0)
-    if cell.n_rounding == "hidden":
-        return (policy.min_n if knows_rule else 0), None
+    knows_rule = problem.attacker.knows_rule and (
+        believes or not is_primary_n(cell.n, policy.min_n, policy.zeros_are_primary)
+    )
+    if cell.n_rounding == "hidden":  # nobody has no mean, but may stand in a table of counts
+        somebody = cell.mean is not None or policy.zeros_are_primary
+        return (policy.min_n if knows_rule and somebody else 0), None
     if cell.n_rounding == "exact":
         return cell.n, cell.n
     below = policy.n_round_below if cell.n_rounding == "rule" else None
@@ -81,8 +84,7 @@ def breaks_rule(problem: Problem, suppressed: frozenset[str]) -> bool:
         return False
     primary = set(problem.primary)
     return any(
-        cell.n < policy.min_n and (cell.id not in primary if cell.id in suppressed else cell.n > 0)
-        for cell in problem.cells.values()
+        cell.n < policy.min_n and (cell.id in primary) != (cell.id in suppressed) for cell in problem.cells.values()
     )
 
 
@@ -208,8 +210,8 @@ def _percents(problem: Problem, suppressed: frozenset[str], believes: bool) -> l
 
 def percent_counts(percent: Fraction, decimals: int, n: int) -> range:
     """Every k whose share of n prints as `percent` (half up, as tables print percentages): whole, in a row."""
-    if n == 0:
-        return range(1)
+    if n == 0:  # of nobody only 0 % is ever printed
+        return range(1 if percent == 0 else 0)
     half, scale = Fraction(1, 2), 10**decimals
     target = percent * scale
     low = max(0, math.ceil((target - half) * n / (100 * scale)))

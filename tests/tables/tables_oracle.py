@@ -81,7 +81,10 @@ class Oracle:
         out: list[Row] = []
         for name, cell in self.cells.items():
             v = self.vector(cell["atoms"])
-            if name not in gone:
+            if name not in gone and cell.get("n_rounding") == "hidden":
+                somebody = self.printed_mean(name) is not None or self.policy["zeros_are_primary"]
+                out.append((v, self.policy["min_n"] if somebody and self.attacker.get("knows_rule") else 0, None))
+            elif name not in gone:
                 out.append((v, *self.says(name)))
             elif self.attacker.get("flags_primary"):
                 if name in self.primary:
@@ -89,8 +92,21 @@ class Oracle:
                 elif self.attacker.get("knows_rule"):
                     out.append((v, self.policy["min_n"], None))
         out += [(self.vector(self.cells[c]["atoms"]), 0, 0) for c in self.zero]
+        out += [row for cell in self.cells.values() if "percent" in cell for row in self.shares(cell, gone)]
         out += [(self.vector(g), lo, hi) for g, lo, hi in self.attacker.get("extra_n", [])]
         return out
+
+    def shares(self, cell: dict[str, Any], gone: frozenset[str]) -> list[Row]:
+        """What a printed percentage of a cell says of both; nothing where the cell that is 100 % is withheld."""
+        base, value, places = cell["percent"]["of"], cell["percent"]["value"], cell["percent"].get("decimals", 1)
+        if base in gone:
+            return []
+        low, high = self.says(base)
+        pairs = [(k, n) for n in range(low, high + 1) for k in range(n + 1) if percent(k, n, places) == value]
+        return [
+            (self.vector(c["atoms"]), min(p[i] for p in pairs), max(p[i] for p in pairs))
+            for i, c in enumerate((cell, self.cells[base]))
+        ]
 
     def tables(self, gone: frozenset[str]) -> tuple[list[tuple[int, ...]], list[bool]]:
         """Every vector of people that fits, and which atoms nothing bounds above (listed up to the largest demand)."""
@@ -144,7 +160,12 @@ class Oracle:
 
     def union(self, gone: frozenset[str]) -> dict[str, Any] | None:
         """Smallest 0/1 union of at least one person in the rational span: orthogonal to the whole null space."""
-        rows = [self.vector(c["atoms"]) for name, c in self.cells.items() if name not in gone or name in self.zero]
+        told = [
+            name
+            for name, c in self.cells.items()
+            if name not in gone and (c.get("n_rounding") != "hidden" or self.printed_mean(name) is not None)
+        ]
+        rows = [self.vector(self.cells[name]["atoms"]) for name in {*told, *self.zero}]
         if not rows:
             return None
         null = null_space(rows, self.k)
@@ -271,6 +292,40 @@ class Oracle:
             if good:
                 return good
         return []
+
+
+def percent(k: int, n: int, places: int) -> float:
+    """k of n as tables print it: half up; 0 of nobody."""
+    share = Fraction(100 * k * 10**places, n) if n else Fraction(0)
+    return float(Fraction(math.floor(share + Fraction(1, 2)), 10**places))
+
+
+def wider(rng: random.Random, *, means: bool = False) -> dict[str, Any]:
+    """`question` with what only some files have: percentages, N that is not printed, a group that only differences
+    define, and groups of nobody known to be empty in any shape."""
+    data = question(rng, means=means)
+    atoms, cells = data["atoms"], data["cells"]
+    size = {name: sum(atoms[a]["n"] for a in c["atoms"]) for name, c in cells.items()}
+    for name, cell in cells.items():
+        above = [b for b, c in cells.items() if b != name and set(cell["atoms"]) < set(c["atoms"])]
+        if above and rng.random() < 0.3:
+            base, places = rng.choice(above), rng.choice([0, 1, 1, 2])
+            cell["percent"] = {"of": base, "value": percent(size[name], size[base], places), "decimals": places}
+    bases = {c["percent"]["of"] for c in cells.values() if "percent" in c}
+    for name in sorted(cells.keys() - bases - set(data.get("structural_zero", []))):
+        if rng.random() < 0.15 and not means:  # what nothing bounds above may grow apart: means are not enumerated then
+            cells[name]["n_rounding"] = "hidden"
+            cells[name].pop("n_published", None)
+    empty = [a for a in atoms if not atoms[a]["n"]]
+    if empty and rng.random() < 0.7:
+        group = sorted(rng.sample(empty, rng.randint(1, len(empty))))
+        cells["nobody"] = {"atoms": group, "table": "t9"}
+        data["structural_zero"] = [*data.get("structural_zero", []), "nobody"]
+    data["derived_group"] = {"atoms": rng.sample(list(atoms), rng.randint(1, min(3, len(atoms))))}
+    for asked in data["published_sets"]:
+        small = set(Oracle(data).primary) if asked["name"] != "set 3" else set()
+        asked["suppressed"] = sorted({*asked["suppressed"], *small})
+    return data
 
 
 def null_space(rows: list[tuple[int, ...]], k: int) -> list[list[int]]:
