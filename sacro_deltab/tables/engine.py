@@ -53,10 +53,10 @@ class Limits:
     polishes: int = 4
     polish_sets: int = 4
     polish_rounds: int = 10
-    polish_nodes: int = 50
+    polish_nodes: int = 20
     polish_iterations: int = 8_000
     elimination_size: int = 8_000_000
-    core: int = 100
+    core: int = 60
     fresh_rounds: int = 20
     listed_groups: int = 3_000
     judge_calls: int = 40

@@ -219,7 +219,7 @@ class Rounds:
             keep = point.value + point.reduced <= top + 1e-3
             if self.work > (limits.iterations if first else limits.tie_iterations) or keep.sum() > limits.columns:
                 break
-            found, chosen = self._master(cost, fixed, top, keep, limits.nodes)
+            found, chosen = self._master(cost, fixed, top, keep, limits.nodes if first else limits.polish_nodes)
             if found.status == "infeasible":
                 low, step = top + 1, 2 * step if step > 1 else 1
             elif found.status != "optimal":
@@ -248,9 +248,10 @@ class Rounds:
                 if near is not None:
                     keep[sorted(near)] = True
                     self._offer(near, cost, fixed, best)
+            before = self._value(cost, best.chosen)
             for _ in range(limits.polish_rounds):
                 top = self._value(cost, best.chosen) - 1
-                if top < low or self.work > limits.polish_iterations:
+                if top < low or self.work > (limits.tie_iterations if fixed else limits.polish_iterations):
                     return
                 found, chosen = self._master(cost, fixed, top, keep, limits.polish_nodes)
                 if found.status != "optimal":
@@ -258,7 +259,8 @@ class Rounds:
                 near = self._take(chosen, cost, fixed, best)
                 if near is not None:
                     keep[sorted(near)] = True
-            if self._value(cost, best.chosen) <= low + (1 if not fixed and low < 50 else low // 200):
+            value = self._value(cost, best.chosen)
+            if value == before or value <= low + max(1, low // 200):
                 return
 
     def _master(
