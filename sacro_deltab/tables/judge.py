@@ -231,7 +231,10 @@ def _expert(
         intervals, outer = _means(problem, suppressed, seen, n, problem.identities)
     if seen.squares:
         known = intervals
-        intervals = _believed(problem, suppressed, seen, lambda read, misled: _with_squares(read, n, known, misled))
+        intervals, wide = _believed(
+            problem, suppressed, seen, lambda read, misled: _with_squares(read, n, known, misled)
+        )
+        outer = tuple(dict.fromkeys([*outer, *wide]))
     margins = [i.atoms for i in problem.identities if i.is_margin]
     span = Span(seen.n_atoms, [*seen.rows, *margins], [a.n for a in problem.atoms])
     union = span.smallest(problem.policy.min_n)
@@ -247,8 +250,8 @@ def _expert(
 
 def _with_squares(
     seen: Released, n: Mapping[str, Interval], mean: Mapping[str, MeanInterval], misled: bool
-) -> dict[str, MeanInterval]:
-    """Means cut by mean² ≤ mean of squares, which the printed SDs bound."""
+) -> tuple[dict[str, MeanInterval], tuple[str, ...]]:
+    """Means cut by mean² ≤ mean of squares, which the printed SDs bound, and the cells of which that is not exact."""
     largest = None if seen.value_bounds is None else max(abs(b) for b in seen.value_bounds) ** 2
     bounds = (0.0, 1e12 if largest is None else largest)
     groups = list(seen.targets.values())
@@ -263,7 +266,7 @@ def _with_squares(
         root = math.sqrt(max(0.0, high))
         low, top = out[name]
         out[name] = (-root if low is None else max(low, -root), root if top is None else min(top, root))
-    return out
+    return out, tuple(name for name in out if seen.targets[name] in system.outer)
 
 
 def count_intervals(seen: Released) -> CountsRead:
@@ -326,9 +329,14 @@ def group_intervals(
     problem: Problem, suppressed: frozenset[str], group: tuple[int, ...]
 ) -> tuple[Interval, MeanInterval | None]:
     """What a reader learns of any group of atoms: N, and its mean where means are published."""
-    seen, *_ = _read(problem, problem.pattern(suppressed))
-    told = GroupBounds.of(seen.n_atoms, seen.counts, [group])
-    n = CountSystem(told, np.asarray([told.layout.index[group]]), seen.integer).interval(group)
+    suppressed = problem.pattern(suppressed)
+    seen, *_ = _read(problem, suppressed)
+
+    def count(read: Released, _: bool) -> Interval:
+        told = GroupBounds.of(read.n_atoms, read.counts, [group])
+        return CountSystem(told, np.asarray([told.layout.index[group]]), read.integer).interval(group)
+
+    n = _believed(problem, suppressed, seen, count)
     if problem.kind != "means" or n[1] == 0:  # nobody has no mean
         return n, None
 
