@@ -109,18 +109,19 @@ def class_bounds(known: GroupBounds, rounds: int = 50) -> FreeRows:
         No table fits what is told.
     """
     layout = known.layout
-    rows = np.flatnonzero(known.told)
-    row_lo, row_hi = known.lo[rows], known.hi[rows]
-    classes, start = take(layout.classes, layout.start, rows)
     lo, hi = np.zeros(layout.k, np.int64), np.full(layout.k, OPEN)
-    np.minimum.at(hi, classes, np.repeat(row_hi, np.diff(start)))
-    alone = layout.size[rows] == 1  # most cells of a table: known at once, never looked at again
-    np.maximum.at(lo, classes[start[:-1][alone]], row_lo[alone])
+    alone = np.flatnonzero(known.told & (layout.size == 1))  # most cells of a table: known at once
+    one = layout.classes[layout.start[alone]]
+    np.maximum.at(lo, one, known.lo[alone])
+    np.minimum.at(hi, one, known.hi[alone])
     if (lo > hi).any():
         raise contradiction()
-    longer = np.flatnonzero(~alone)
-    classes, start = take(classes, start, longer)
-    left = _take_out(FreeRows(lo, hi, lo < hi, classes, start, row_lo[longer], row_hi[longer], rows[longer]))
+    longer = np.flatnonzero(known.told & (layout.size > 1))
+    classes, start = take(layout.classes, layout.start, longer)
+    left = _take_out(FreeRows(lo, hi, lo < hi, classes, start, known.lo[longer], known.hi[longer], longer))
+    np.minimum.at(hi, left.classes, np.repeat(left.row_hi, np.diff(left.start)))
+    if (lo > hi).any():
+        raise contradiction()
     for _ in range(max(2, min(rounds, WORK // max(1, len(left.classes))))):
         if not _tighten(left):
             break

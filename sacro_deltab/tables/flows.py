@@ -100,14 +100,14 @@ def _largest(
     least = sum(lo) + sum(low for low, _ in limits)
     most = least + sum(top for top in hi if top is not None) + sum(high for _, high in limits if high is not None)
     if None not in hi:
-        for family in outermost:
-            outside, people = np.asarray(hi, dtype=np.int64), 0
+        for family in outermost:  # rows that are apart
+            outside, people = list(hi), 0
             for i in family:
-                members, high = rows[i], limits[i][1]
-                inside = int(outside[members].sum())
+                inside, high = sum([hi[v] or 0 for v in rows[i]]), limits[i][1]
                 people += inside if high is None else min(high, inside)
-                outside[members] = 0
-            most = min(most, people + int(outside.sum()))
+                for v in rows[i]:
+                    outside[v] = 0
+            most = min(most, people + sum(top or 0 for top in outside))
     return max(1, min(most + 1, LIMIT)), most < LIMIT and least < LIMIT
 
 

@@ -201,10 +201,12 @@ def _percents(problem: Problem, suppressed: frozenset[str], believes: bool) -> l
         if hi is None or hi - lo > 10_000:
             continue
         pairs = [(k, n) for n in range(lo, hi + 1) for k in percent_counts(exact(cell.percent[1]), cell.percent[2], n)]
-        if pairs:
-            ks, ns = [k for k, _ in pairs], [n for _, n in pairs]
-            out.append(Count(cell.atoms, min(ks), max(ks), f"percent of {cell.id}"))
-            out.append(Count(base.atoms, min(ns), max(ns), f"percent of {cell.id}"))
+        if not pairs:  # a reader of a broken rule: no N that he believes in prints like this
+            out.append(Count(base.atoms, 1, 0, f"percent of {cell.id}"))
+            continue
+        ks, ns = [k for k, _ in pairs], [n for _, n in pairs]
+        out.append(Count(cell.atoms, min(ks), max(ks), f"percent of {cell.id}"))
+        out.append(Count(base.atoms, min(ns), max(ns), f"percent of {cell.id}"))
     return out
 
 

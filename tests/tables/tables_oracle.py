@@ -103,6 +103,8 @@ class Oracle:
             return []
         low, high = self.says(base)
         pairs = [(k, n) for n in range(low, high + 1) for k in range(n + 1) if percent(k, n, places) == value]
+        if not pairs:
+            raise Contradicted
         return [
             (self.vector(c["atoms"]), min(p[i] for p in pairs), max(p[i] for p in pairs))
             for i, c in enumerate((cell, self.cells[base]))
