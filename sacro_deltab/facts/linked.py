@@ -166,7 +166,7 @@ class LinkedTables:
     ) -> Verdict:
         """Audit everything printed with `gone` (cell ids) marked, for one variable."""
         from ..tables import audit_pattern
-        from ..tables.intervals import Contradiction
+        from ..tables.solver import Contradiction
 
         problem = self.problem(variable, candidate, **kw)
         if problem is None:
@@ -212,7 +212,7 @@ class Context:
     def protect(self, primary: frozenset[str]) -> frozenset[str]:
         """Rows to suppress besides `primary`, with everything published before taken as it is."""
         from ..tables import protect
-        from ..tables.intervals import Contradiction
+        from ..tables.solver import Contradiction
 
         if not primary and not self.linked.cells:
             return frozenset()

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from .circuits import Circuits, Derivation
 from .elimination import small_groups, withheld
-from .intervals import merge_atoms
 from .judge import SetAudit
+from .layout import merge_atoms
 from .relations import relations
 from .separation import Separator
 from .table import Cell, Problem

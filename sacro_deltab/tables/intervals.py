@@ -14,8 +14,6 @@ import numpy as np
 from .bounds import OPEN, GroupBounds, class_bounds
 from .components import Component, FlowComponent, LargeComponent, Piece, Row, flow_component
 from .layout import IntArray, hang_together
-from .layout import merge_atoms as merge_atoms
-from .solver import Contradiction as Contradiction
 
 Interval = tuple[int, int | None]
 LARGE = 3_000  # variables of one component from which only algebra and bound propagation are used

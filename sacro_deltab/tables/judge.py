@@ -15,11 +15,12 @@ import numpy as np
 
 from .bounds import GroupBounds
 from .identities import Identity
-from .intervals import Contradiction, CountSystem, Interval
+from .intervals import CountSystem, Interval
 from .means import MeanInterval, MeanSystem
 from .primary import is_primary_n
 from .released import Released, breaks_rule, read_bounds, release
 from .shares import Withhold, withhold
+from .solver import Contradiction
 from .span import Span, Union
 from .table import Problem
 from .witness import Widths

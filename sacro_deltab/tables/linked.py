@@ -245,7 +245,7 @@ def find_links(problem: Problem, suppressed: frozenset[str] = frozenset(), *, li
         Withheld cells; everything else in the problem counts as published.
     """
     from .circuits import Circuits
-    from .intervals import merge_atoms
+    from .layout import merge_atoms
 
     suppressed = problem.pattern(suppressed)
     published = [c for c in problem.cells.values() if c.id not in suppressed or c.id in problem.structural_zero]

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .bounds import Count
 from .identities import Identity
-from .intervals import Contradiction, merge_atoms
+from .layout import merge_atoms
 from .ratio import FreeSums, Ratio
-from .released import Count, Mean
-from .solver import SolverError
+from .released import Mean
+from .solver import Contradiction, SolverError
 
 MeanInterval = tuple[float | None, float | None]
 WHOLE = 100  # classes of one component up to which whole numbers of people are insisted on

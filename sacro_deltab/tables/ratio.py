@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .intervals import Contradiction
-from .solver import INF, Model, SolverError
+from .solver import INF, Contradiction, Model, SolverError
 from .span import PRIME, reduce_rows
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from itertools import compress
 
 import numpy as np
 
-from .bounds import Count as Count
-from .bounds import GroupBounds, limits
+from .bounds import Count, GroupBounds, limits
 from .layout import IntArray
 from .primary import exact, is_primary_n
 from .rounding import half_width, rounded_n_interval

@@ -8,7 +8,8 @@ people vary in the rationals; with the hundreds of classes of such systems whole
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .identities import Identity
-from .intervals import merge_atoms
-from .released import Count, Mean, Released
+from .layout import merge_atoms
+from .released import Mean, Released
 from .solver import INF, FloatArray, Model
 from .table import Atom, Problem
 
@@ -39,6 +40,32 @@ class Room:
     def width(self) -> float:
         """How far apart two tables that fit can be."""
         return self.high - self.low
+
+
+class _Groups:
+    """Groups of atoms over classes, to find those that touch a few classes without going through all."""
+
+    def __init__(self, groups: Sequence[Sequence[int]], label: IntArray, k: int) -> None:
+        size = np.fromiter(map(len, groups), np.int64, len(groups))
+        atoms = np.fromiter(itertools.chain.from_iterable(groups), np.int64, int(size.sum()))
+        key = np.unique(np.repeat(np.arange(len(groups)), size) * k + label[atoms])  # a class once per group
+        self.k, self.group, self.classes = k, key // k, key % k
+        self.start = np.searchsorted(self.group, np.arange(len(groups) + 1))
+
+    def totals(self, values: FloatArray) -> FloatArray:
+        """Sum over the classes of every group."""
+        return np.bincount(self.group, values[self.classes], len(self.start) - 1).astype(np.float64)
+
+    def touching(self, place: IntArray) -> Iterator[tuple[int, list[int]]]:
+        """Groups with a class in `place` (ascending), and where in it."""
+        position = np.full(self.k, -1)
+        position[place] = np.arange(len(place))
+        here = position[self.classes]
+        hits = np.flatnonzero(here >= 0)
+        groups, first = np.unique(self.group[hits], return_index=True)
+        columns, ends = here[hits].tolist(), [*first.tolist(), len(hits)]
+        for n, i in enumerate(groups.tolist()):
+            yield i, columns[ends[n] : ends[n + 1]]
 
 
 class Witness:
@@ -67,16 +94,18 @@ class Witness:
         return np.unique(self._label[list(atoms)])
 
     @cached_property
-    def _counts(self) -> list[tuple[Count, IntArray]]:
-        return [(count, self._array(count.atoms)) for count in self.seen.counts]
+    def _counts(self) -> tuple[_Groups, FloatArray]:
+        """Groups whose N is told, and their people."""
+        groups = _Groups([count.atoms for count in self.seen.counts], self._label, self.k)
+        return groups, groups.totals(self.people)
 
     @cached_property
-    def _means(self) -> list[tuple[Mean, IntArray]]:
-        return [(mean, self._array(mean.atoms)) for mean in self.seen.means]
+    def _means(self) -> _Groups:
+        return _Groups([mean.atoms for mean in self.seen.means], self._label, self.k)
 
     @cached_property
-    def _squares(self) -> list[tuple[Mean, IntArray]]:
-        return [(mean, self._array(mean.atoms)) for mean in self.seen.squares]
+    def _squares(self) -> _Groups:
+        return _Groups([mean.atoms for mean in self.seen.squares], self._label, self.k)
 
     @cached_property
     def _withheld(self) -> list[list[int]]:
@@ -120,12 +149,11 @@ class Witness:
         """
         place = self._place(group)
         rows: list[tuple[str, LpRow]] = []
-        for count, classes in self._counts:
-            columns = self._columns(place, classes)
-            if columns:
-                true = float(self.people[classes].sum())
-                top = INF if count.hi is None else count.hi - true
-                rows.append((count.source, (columns, [1.0] * len(columns), count.lo - true, top)))
+        groups, people = self._counts
+        for i, columns in groups.touching(place):
+            count, true = self.seen.counts[i], float(people[i])
+            top = INF if count.hi is None else count.hi - true
+            rows.append((count.source, (columns, [1.0] * len(columns), count.lo - true, top)))
         return self._room(group, place, rows, -self.people[place], np.full(len(place), INF), enough)
 
     def mean_room(self, group: Sequence[int], enough: float = INF) -> Room:
@@ -135,7 +163,7 @@ class Witness:
         if not self.has_sums or people <= 0 or (self.seen.squares and not self.has_squares):
             return Room(0.0, 0.0)
         place = self._place(group)
-        rows = self._rows(self._means, self.sums, place)
+        rows = self._rows(self.seen.means, self._means, self.sums, place)
         rows += [("", row) for identity in self.identities if (row := self._identity(identity, place)) is not None]
         low, high = self.seen.value_bounds or (-1e6, 1e6)
         n_of, s_of = self.people[place], self.sums[place]
@@ -152,7 +180,7 @@ class Witness:
         """Largest |mean| that the printed SDs leave to the group, and the cells that say so."""
         n_of, q_of = self.people[place], self.squares[place]
         least = self.sums[place] ** 2 / np.maximum(n_of, 1)
-        rows = self._rows(self._squares, self.squares, place)
+        rows = self._rows(self.seen.squares, self._squares, self.squares, place)
         found = self._room(group, place, rows, least - q_of, largest * n_of - q_of)
         classes = self._array(group)
         top = (self.squares[classes].sum() + found.high) / self.people[classes].sum()
@@ -165,16 +193,15 @@ class Witness:
         return hits
 
     def _rows(
-        self, means: Sequence[tuple[Mean, IntArray]], true: FloatArray, place: IntArray
+        self, means: Sequence[Mean], groups: _Groups, true: FloatArray, place: IntArray
     ) -> list[tuple[str, LpRow]]:
         """lo·N ≤ Σ ≤ hi·N with what does not change at its true value."""
         rows: list[tuple[str, LpRow]] = []
-        for mean, classes in means:
-            columns = self._columns(place, classes)
-            n, fixed = float(self.people[classes].sum()), float(true[classes].sum())
-            if columns:
-                ends = float(mean.lo) * n - fixed, float(mean.hi) * n - fixed
-                rows.append((mean.source, (columns, [1.0] * len(columns), *ends)))
+        people, sums = groups.totals(self.people), groups.totals(true)
+        for i, columns in groups.touching(place):
+            mean, n, fixed = means[i], float(people[i]), float(sums[i])
+            ends = float(mean.lo) * n - fixed, float(mean.hi) * n - fixed
+            rows.append((mean.source, (columns, [1.0] * len(columns), *ends)))
         return rows
 
     def _identity(self, identity: Identity, place: IntArray) -> LpRow | None:
