@@ -22,6 +22,7 @@ from .solver import INF, Model, SolverError
 PRIME = 2_147_483_629  # largest prime below 2**31 - 1 that is not Mersenne; products fit in int64
 MIXED = 2_000  # classes from which membership is tested on random combinations of columns
 TERMS = 2_000  # largest numerator and denominator that are believed
+SUBSETS = 200_000  # sets of basis vectors up to which all are tried
 LISTED = 300  # classes up to which the smallest group is always found, however large it is
 
 
@@ -233,7 +234,40 @@ class _Block:
         """0/1 vectors of least positive weight (not above `limit`) in the span of the basis."""
         if len(self.basis) <= 16:
             return self._enumerate(limit)
+        if limit is not None and self._subsets(limit) <= SUBSETS:
+            return self._walk(limit)
         return self._program(limit)
+
+    def _subsets(self, limit: int) -> int:
+        """Sets of basis vectors whose pivots together have at most `limit` people."""
+        count = [1] + [0] * limit
+        for p in self.pivots:
+            weight = self.weight[p]
+            for people in range(limit, weight - 1, -1):
+                count[people] += count[people - weight]
+        return sum(count)
+
+    def _walk(self, limit: int) -> list[list[int]]:
+        """Every such set: of a 0/1 vector each basis vector is in it once or not at all."""
+        weights = np.asarray(self.weight, dtype=np.int64)
+        pivot_weight = weights[self.pivots]
+        order = np.argsort(-pivot_weight, kind="stable")
+        basis, pivot_weight = self.basis[order], pivot_weight[order]
+        best, found = limit, []
+        stack = [(0, np.zeros(basis.shape[1], dtype=np.int64), 0)]
+        while stack:
+            start, vector, people = stack.pop()
+            rows = start + np.flatnonzero(people + pivot_weight[start:] <= best)
+            vectors = (vector + basis[rows]) % PRIME
+            whole = np.flatnonzero((vectors <= 1).all(axis=1))
+            for i, size in zip(whole.tolist(), (vectors[whole] @ weights).tolist(), strict=True):
+                if 0 < size <= best:
+                    found = [f for f in found if size == best] + [vectors[i]]
+                    best = size
+            stack += [
+                (int(row) + 1, vectors[i], people + int(pivot_weight[row])) for i, row in enumerate(rows.tolist())
+            ]
+        return [[self.classes[j] for j in np.flatnonzero(vector)] for vector in found]
 
     def _enumerate(self, limit: int | None) -> list[list[int]]:
         d = len(self.basis)

@@ -51,3 +51,21 @@ def test_fractions_of_remainders() -> None:
         assert (found.numerator, found.denominator) == (a, b)
     with pytest.raises(SolverError):
         span._fraction(100_003 * pow(70_001, -1, span.PRIME) % span.PRIME)
+
+
+def test_every_set_of_a_basis_agrees_with_the_program() -> None:
+    """Two ways to find the smallest group of a basis of many dimensions."""
+    compared = 0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        k = int(rng.integers(20, 40))
+        rows = [tuple(np.flatnonzero(rng.random(k) < 0.25).tolist()) for _ in range(int(rng.integers(19, k)))]
+        found = span.Span(k, [row for row in rows if row], rng.integers(0, 12, k).tolist())
+        for block in found._small_components(19):
+            if len(block.basis) <= 16 or block._subsets(19) > span.SUBSETS:
+                continue
+            every, one = block._walk(19), block._program(19)
+            assert bool(every) == bool(one)
+            assert not one or one[0] in every
+            compared += 1
+    assert compared > 15
