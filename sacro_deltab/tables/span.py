@@ -253,7 +253,8 @@ class _Block:
         pivot_weight = weights[self.pivots]
         order = np.argsort(-pivot_weight, kind="stable")
         basis, pivot_weight = self.basis[order], pivot_weight[order]
-        best, found = limit, []
+        best = limit
+        found: list[IntArray] = []
         stack = [(0, np.zeros(basis.shape[1], dtype=np.int64), 0)]
         while stack:
             start, vector, people = stack.pop()
