@@ -22,7 +22,7 @@ from .solver import INF, Model, SolverError
 PRIME = 2_147_483_629  # largest prime below 2**31 - 1 that is not Mersenne; products fit in int64
 MIXED = 2_000  # classes from which membership is tested on random combinations of columns
 TERMS = 2_000  # largest numerator and denominator that are believed
-SUBSETS = 200_000  # sets of basis vectors up to which all are tried
+SUBSETS = 100_000  # sets of basis vectors up to which all are tried
 LISTED = 300  # classes up to which the smallest group is always found, however large it is
 
 

@@ -41,7 +41,7 @@ def test_smallest_group(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if path == "pruned":
         monkeypatch.setattr(span, "LISTED", 0)
         monkeypatch.setattr(span, "MIXED", 1)
-    for seed in range(60):
+    for seed in range(150):
         check(seed)
 
 
@@ -55,14 +55,14 @@ def test_fractions_of_remainders() -> None:
 
 def test_every_set_of_a_basis_agrees_with_the_program() -> None:
     """Two ways to find the smallest group of a basis of many dimensions."""
-    compared = 0
-    for seed in range(25):
+    compared = small = 0
+    for seed in range(150):
         rng = np.random.default_rng(seed)
         k = int(rng.integers(20, 40))
         rows = [tuple(np.flatnonzero(rng.random(k) < 0.25).tolist()) for _ in range(int(rng.integers(19, k)))]
-        found = span.Span(k, [row for row in rows if row], rng.integers(0, 12, k).tolist())
+        found = span.Span(k, [row for row in rows if row], rng.integers(2, 12, k).tolist())
         for block in found._small_components(19):
-            if len(block.basis) <= 16 or block._subsets(19) > span.SUBSETS:
+            if len(block.basis) <= 16 or block._subsets(19) > 3_000:
                 continue
             every = block._walk(19)
             try:
@@ -72,4 +72,5 @@ def test_every_set_of_a_basis_agrees_with_the_program() -> None:
             assert bool(every) == bool(one)
             assert not one or one[0] in every
             compared += 1
-    assert compared > 10
+            small += bool(every)
+    assert compared > 12 and small > 3
