@@ -36,7 +36,8 @@ class Limits:
     masters of polish_nodes, in all of polish_iterations; core: candidates of least reduced cost that take part for the
     ties. fresh_rounds: eliminations until one holds; listed_groups: small groups up to which all are listed.
     judge_calls: patterns the judge is asked about per refusal. large: classes from which a pattern is only built up
-    greedily in `large_rounds` rounds, with the linear bound.
+    greedily in `large_rounds` rounds, with the linear bound; widenings: eliminations added to one that the
+    judge refused.
     """
 
     first_rounds: int = 40
@@ -62,6 +63,7 @@ class Limits:
     judge_calls: int = 40
     large: int = 2_000
     large_rounds: int = 12
+    widenings: int = 5
 
 
 @dataclass

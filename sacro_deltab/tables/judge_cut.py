@@ -27,21 +27,22 @@ class Judge:
             self._last = (pattern, audit_pattern(self.e.problem, pattern))
         return self._last[1]
 
-    def cut(self, pool: Pool, chosen: frozenset[int], judged: SetAudit) -> None:
-        """Add cuts that `chosen`, which the judge refused, does not meet.
+    def cut(self, pool: Pool, chosen: frozenset[int], judged: SetAudit) -> bool:
+        """Add cuts that `chosen`, which the judge refused, does not meet; False: of a large system nothing is learned
+        any more.
 
         Raises
         ------
         Impossible
-            Nothing is left to withhold, or a large system was refused too often.
+            Nothing is left to withhold.
         """
         self.refused += 1
-        if self.e.large and self.refused > REFUSALS:
-            raise Impossible("no pattern was found within the limits")
         outer = judged.relaxed or judged.mean_outer or (judged.expert is not None and judged.expert.outer)
-        if outer and (self._by_room(pool, chosen, judged) if self.e.large else self._by_row(pool, judged)):
-            return
-        self._by_halves(pool, chosen)
+        if self.e.large:
+            return bool(outer) and self.refused <= REFUSALS and self._by_room(pool, chosen, judged)
+        if not (outer and self._by_row(pool, judged)):
+            self._by_halves(pool, chosen)
+        return True
 
     def _exposed(self, judged: SetAudit) -> list[str]:
         """Withheld primary cells that the requirement does not allow to be known so well."""
@@ -69,10 +70,12 @@ class Judge:
         """Large systems: what stops a second table that is far enough away, until there is one for every cell. A whole
         audit then judges the pattern; here only the cells it named are looked at."""
         e, exposed, known = self.e, self._exposed(judged), len(pool.cuts)
-        for _ in range(e.limits.judge_calls):
+        for again in range(e.limits.judge_calls):
             witness = self._witness(e.pattern(chosen))
             found = [(cell, self._cut_of(witness, cell)) for cell in exposed]
             cuts = [cut for _, cut in found if cut is not None]
+            if not again and 2 * len(cuts) < len(exposed):  # fractions of people hide why most of them are known
+                return False
             if not all(cuts):
                 raise Impossible("what must be published reveals a withheld cell")
             if not sum(pool.add(cut) for cut in cuts):
@@ -98,8 +101,7 @@ class Judge:
         rest = sorted(set(range(pool.k)) - chosen)
         if not rest:
             raise Impossible("withholding everything is still not enough")
-        size, asked = len(rest) // 2, 0
-        most = 0 if e.large else e.limits.judge_calls
+        size, asked, most = len(rest) // 2, 0, e.limits.judge_calls
         while size:
             start = 0
             while start < len(rest) and size < len(rest) and asked < most:

@@ -72,9 +72,24 @@ class Rounds:
             judged = judge.audit(pattern)
             if e.ok(judged):
                 return Choice(pattern, best.bound, best.stages), judged
-            judge.cut(self.pool, best.chosen, judged)
+            if not judge.cut(self.pool, best.chosen, judged):
+                return self.widen(judge, best)
             if not e.algebraic:
                 self.pool.forget_sums()
+        raise Impossible("no pattern was found within the limits")
+
+    def widen(self, judge: Judge, best: _Best) -> tuple[Choice, SetAudit]:
+        """Large systems of which only the judge knows what is missing: the cells of one more elimination, until it
+        accepts. Withholding more never makes a pattern less safe."""
+        e, chosen = self.e, best.chosen
+        for run in range(e.limits.widenings):
+            self.count += 1
+            share = np.random.default_rng(run).random(self.pool.k) if run > 1 else np.zeros(self.pool.k)
+            chosen = chosen | e.eliminate(e.order(share, None, np.random.default_rng(7), run), e.small_groups())
+            pattern = e.pattern(chosen)
+            judged = judge.audit(pattern)
+            if e.ok(judged):
+                return Choice(pattern, best.bound, 0), judged
         raise Impossible("no pattern was found within the limits")
 
     def add(self, found: Sequence[Derivation]) -> bool:

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from .bounds import Count
 from .identities import Identity
 from .layout import merge_atoms
 from .released import Mean, Released
@@ -100,6 +101,17 @@ class Witness:
         return groups, groups.totals(self.people)
 
     @cached_property
+    def _printed(self) -> set[int]:
+        """Classes printed exactly and by themselves: they never change."""
+        alone = (
+            self._label[count.atoms[0]] for count in self.seen.counts if count.lo == count.hi and self._alone(count)
+        )
+        return {int(c) for c in alone}
+
+    def _alone(self, count: Count) -> bool:
+        return len(count.atoms) == 1 or len(self._classes(count.atoms)) == 1
+
+    @cached_property
     def _means(self) -> _Groups:
         return _Groups([mean.atoms for mean in self.seen.means], self._label, self.k)
 
@@ -131,7 +143,7 @@ class Witness:
             chosen += some
             room -= len(some)
             taken.update(new)
-        rest = sorted(set(range(self.k)) - set(inside) - set(chosen))
+        rest = sorted(set(range(self.k)) - set(inside) - set(chosen) - self._printed)
         chosen += _some(rng, rest, OUTSIDE - OUTSIDE // 2)
         return np.asarray(sorted(chosen), dtype=np.intp)
 
