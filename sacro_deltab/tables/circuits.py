@@ -276,32 +276,27 @@ def _pieces(support: NDArray[np.bool_]) -> list[list[int]]:
 def zero_one(basis: IntArray, weight: IntArray, below: int, limit: int, budget: int = 20_000) -> list[list[int]]:
     """Sets of basis rows whose sum is a 0/1 vector of weight 1 to `below` − 1; the basis is reduced.
 
-    Depth first with the weight of the pivots as bound; at most `limit` answers and `budget` steps.
+    Each set by its rows in order, with the weight of the pivots as bound; at most `limit` answers and `budget` sets.
     """
-    d = len(basis)
     last = _last_touch(basis)
+    pivot_weight = np.asarray([int(weight[np.flatnonzero(row)[0]]) for row in basis])
     out: list[list[int]] = []
-    pivot_weight = [int(weight[np.flatnonzero(row)[0]]) for row in basis]
     stack: list[tuple[int, IntArray, list[int], int]] = [(0, np.zeros(basis.shape[1], dtype=np.int64), [], 0)]
-    steps = 0
-    while stack and len(out) < limit:
-        i, vector, picks, people = stack.pop()
-        steps += 1
-        if steps > budget:
-            break
-        settled = last < i
-        if (vector[settled] > 1).any():
-            continue
-        if i == d:
-            if picks and (vector <= 1).all():
-                total = int(vector @ weight)
-                if 0 < total < below:
-                    out.append(picks)
-            continue
-        if people + pivot_weight[i] < below:
-            stack.append((i + 1, (vector + basis[i]) % PRIME, [*picks, i], people + pivot_weight[i]))
-        stack.append((i + 1, vector, picks, people))
-    return out
+    while stack and len(out) < limit and budget > 0:
+        start, vector, picks, people = stack.pop()
+        rows = start + np.flatnonzero(people + pivot_weight[start:] < below)
+        budget -= max(1, len(rows))
+        vectors = (vector + basis[rows]) % PRIME
+        fine = vectors <= 1
+        for i in np.flatnonzero(fine.all(axis=1)).tolist():
+            if 0 < int(vectors[i] @ weight) < below:
+                out.append([*picks, int(rows[i])])
+        # rows that come later can mend a column only if they touch it
+        hopeful = np.flatnonzero((fine | (last[None, :] > rows[:, None])).all(axis=1))
+        for i in reversed(hopeful.tolist()):
+            row = int(rows[i])
+            stack.append((row + 1, vectors[i], [*picks, row], people + int(pivot_weight[row])))
+    return out[:limit]
 
 
 def _last_touch(basis: IntArray) -> IntArray:
