@@ -45,7 +45,7 @@ class Limits:
     nodes: int = 500
     iterations: int = 12_000
     tie_rounds: int = 10
-    tie_iterations: int = 1_000
+    tie_iterations: int = 300
     columns: int = 4_000
     separation_size: int = 60_000
     search_size: int = 1_000_000
@@ -94,6 +94,7 @@ class Engine:
         self.fixed = base
         groups = [c.atoms for c in problem.cells.values()] + [i.atoms for i in problem.identities]
         label, k = merge_atoms(len(problem.atoms), list(dict.fromkeys(groups)))
+        self.label = label
         weight = [0] * k
         for atom, c in enumerate(label):
             weight[c] += problem.atoms[atom].n

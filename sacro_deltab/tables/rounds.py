@@ -68,6 +68,7 @@ class Rounds:
                 break
             if e.large:  # that no second table was found refutes nothing: bounds rest on derivations alone
                 sure = best.bound = best.bound if sure is None else sure
+                best.stages = max(best.stages, int(self._value(self.stages[0], best.chosen) == sure))
             pattern = e.pattern(best.chosen)
             judged = judge.audit(pattern)
             if e.ok(judged):
@@ -90,6 +91,9 @@ class Rounds:
             judged = judge.audit(pattern)
             if e.ok(judged):
                 return Choice(pattern, best.bound, 0), judged
+            union = judged.smallest_derivable_union
+            if union is not None and 0 < union.n < e.below:
+                e.unions.setdefault(tuple(sorted({e.label[a] for a in union.atoms})))
         raise Impossible("no pattern was found within the limits")
 
     def add(self, found: Sequence[Derivation]) -> bool:
