@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ..tables.table import Atom, Cell
     from .linked import PrintedCell
 
-_LARGEST = 1e15  # as in problem files
-
 
 def table_problem(
     cells: Sequence[PrintedCell],
@@ -93,7 +91,7 @@ def _nobody(means: bool) -> Atom:
 
 def _atoms(people: Sequence[Ints], values: Floats | None) -> tuple[list[Atom], list[Ints], Ints]:
     """(atoms, the atoms of every group of people, one person of every atom)."""
-    from ..tables.table import Atom
+    from ..tables.table import LARGEST, Atom
 
     size = 1 + max((int(p.max()) for p in people if p.size), default=-1)
     bits = np.zeros((size, (len(people) + 7) // 8), dtype=np.uint8)
@@ -114,7 +112,7 @@ def _atoms(people: Sequence[Ints], values: Floats | None) -> tuple[list[Atom], l
     whole[:told] = np.where(np.isfinite(values[:told]), values[:told], 0.0)
     sums = np.bincount(inverse, weights=whole[used], minlength=len(rows))
     squares = np.bincount(inverse, weights=whole[used] ** 2, minlength=len(rows))
-    if not (np.abs(sums) <= _LARGEST).all() or not (squares <= _LARGEST).all():
+    if not (np.abs(sums) <= LARGEST).all() or not (squares <= LARGEST).all():
         raise InputError("not a number a table can hold", next_step="Check the units of the values.")
     return [Atom(*row) for row in zip(counts, sums.tolist(), squares.tolist(), strict=True)], groups, used[first]
 

@@ -44,6 +44,12 @@ class Entry:
     notes_inside: tuple[str, ...] = ()
     n: int | None = None
 
+    @property
+    def rests_on_exact_n(self) -> bool:
+        """Whether it leaves and prints or rests on an exact N (D-49); an unknown origin counts as exact."""
+        origin = self.facts.get("n.origin")
+        return not self.kept_inside and (origin is None or origin.value == "exact")
+
     def to_evidence(self) -> dict[str, Any]:
         """One entry of `outputs` in the evidence file."""
         return {

@@ -59,8 +59,7 @@ def _refuse_exact_n(session: DeltabSession) -> None:
     if not session.budget.n_is_secret():
         return
     for entry in session.entries:
-        origin = entry.facts.get("n.origin")
-        if not entry.kept_inside and (origin is None or origin.value == "exact"):
+        if entry.rests_on_exact_n:
             raise RefusedError(
                 f"{entry.name} rests on an exact N, and by now an add_remove release on these people protects N",
                 next_step=f"Take it back with session.drop({entry.name!r}), then finalise.",

@@ -209,8 +209,7 @@ def _refuse_mixed_n(session: DeltabSession, adjacency: str) -> None:
         return
     public = "Train with adjacency='zero_out_N_public'."
     for entry in session.entries:
-        origin = entry.facts.get("n.origin")
-        if not entry.kept_inside and (origin is None or origin.value == "exact"):
+        if entry.rests_on_exact_n:
             raise PrivacyError(
                 f"{entry.name} of this session rests on the exact N, which add_remove protects",
                 next_step=f"Take it back first with session.drop({entry.name!r}). Or: {public}",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .flows import Network, two_families
+from .layout import flatten
 from .solver import INF, Contradiction, Model, SolverError
 
 if TYPE_CHECKING:
@@ -150,9 +151,8 @@ def flow_component(piece: Piece, asked: int) -> FlowComponent | None:
 
 
 def _families(piece: Piece, groups: Sequence[tuple[int, ...]]) -> list[int] | None:
-    size = [len(group) for group in groups]
-    members = [piece.position[v] for group in groups for v in group]
-    return two_families(len(piece.variables), np.asarray(members, np.int64), np.cumsum([0, *size]))
+    places = [[piece.position[v] for v in group] for group in groups]
+    return two_families(len(piece.variables), *flatten(places))
 
 
 class LargeComponent:

@@ -16,8 +16,8 @@ from .primary import dominance_share, exact
 from .problem_json import CASE_POLICY, LARGEST_N
 from .released import percent_counts
 from .rounding import half_width, rounded_n_interval
+from .table import LARGEST
 
-LARGEST = 1e15  # |value| of a number in a table
 WIDE = 20_000  # counts looked at one by one
 _SEE = "see docs/tables.md"
 Answer = tuple[dict[str, Any], bool]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 IntArray = NDArray[np.int64]
 
 
-def _flat(groups: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
+def flatten(groups: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
     """All members one after the other, and where every group starts (one entry more than groups)."""
     start = np.zeros(len(groups) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, groups), np.int64, len(groups)), out=start[1:])
@@ -47,7 +47,7 @@ def _classes(n_atoms: int, members: IntArray, start: IntArray) -> tuple[IntArray
 
 def merge_atoms(n_atoms: int, groups: Iterable[Sequence[int]]) -> tuple[list[int], int]:
     """Class of every atom: two atoms in exactly the same groups are in one class."""
-    label, first = _classes(n_atoms, *_flat(list(groups)))
+    label, first = _classes(n_atoms, *flatten(list(groups)))
     return label.tolist(), len(first)
 
 
@@ -68,7 +68,7 @@ class Layout:
     def of(cls, n_atoms: int, groups: Iterable[Sequence[int]]) -> Layout:
         """From groups of atoms, each without repeats."""
         unique = tuple(dict.fromkeys(map(tuple, groups)))
-        members, start = _flat(unique)
+        members, start = flatten(unique)
         label, first = _classes(n_atoms, members, start)
         keep = np.zeros(n_atoms, dtype=bool)
         keep[first] = True  # one atom stands for its class

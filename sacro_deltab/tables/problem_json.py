@@ -15,7 +15,7 @@ from .primary import exact, is_primary_n
 from .problem_schema import check_schema
 from .released import percent_counts
 from .rounding import half_width, round_value, rounded_n_interval, shown_n
-from .table import ROLES, Atom, Attacker, Cell, Problem, PublishedSet
+from .table import LARGEST, ROLES, Atom, Attacker, Cell, Problem, PublishedSet
 
 # What a case file means when it does not say (fixtures/cases/suppression/README.md); sessions use the rule set's.
 CASE_POLICY = {
@@ -54,7 +54,7 @@ class _Reader:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.fail("not a number", place)
         number = float(value)
-        if number != number or abs(number) > 1e15:
+        if number != number or abs(number) > LARGEST:
             raise self.fail("not a number a table can hold", place, "write it in years, below 1e15")
         return number
 

@@ -132,11 +132,15 @@ def read_cells(problem: Problem, believes: bool) -> Reading:
 
 def read_bounds(problem: Problem, suppressed: frozenset[str], believes: bool = True) -> GroupBounds:
     """What the reader of one pattern is told of N, as bounds of the problem's groups."""
-    reading = problem.reading(believes)
-    here = np.asarray(reading.printed(suppressed), dtype=bool)
+    printed = problem.reading(believes).printed(suppressed)
+    return _bounds(problem, believes, printed, told_besides(problem, suppressed, believes))
+
+
+def _bounds(problem: Problem, believes: bool, printed: list[bool], besides: list[Count]) -> GroupBounds:
+    reading, here = problem.reading(believes), np.asarray(printed, dtype=bool)
     told = GroupBounds.nothing(problem.layout)
     told.tell_all(reading.groups[here], reading.lo[here], reading.hi[here])
-    told.tell(told_besides(problem, suppressed, believes))
+    told.tell(besides)
     return told
 
 
@@ -148,15 +152,16 @@ def release(problem: Problem, suppressed: frozenset[str], believes: bool = True)
     shown = [i for i, here in enumerate(printed) if here and reading.spans[i]]
     hidden_zero = sorted(problem.structural_zero & suppressed)
     targets = withheld(problem, suppressed)
+    besides = told_besides(problem, suppressed, believes)
     return Released(
         len(problem.atoms),
-        (*compress(reading.counts, printed), *told_besides(problem, suppressed, believes)),
+        (*compress(reading.counts, printed), *besides),
         tuple(mean for mean in compress(reading.means, printed) if mean is not None),
         tuple(square for square in compress(reading.squares, printed) if square is not None),
         (*(reading.counts[i].atoms for i in shown), *(problem.cells[name].atoms for name in hidden_zero)),
         (*(reading.ids[i] for i in shown), *hidden_zero),
         targets,
-        read_bounds(problem, suppressed, believes),
+        _bounds(problem, believes, printed, besides),
         reading.groups[[reading.place[name] for name in targets]],
         attacker.value_bounds,
         attacker.integer,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .released import Reading
 
 ROLES = ("interior", "margin", "grand")
+LARGEST = 1e15  # |value| of a number in a table
 DIGITS = 12  # of a whole number in a file: sums over any table stay far below 2⁶³
 _FORM = "see schemas/table-problem.schema.json"
 

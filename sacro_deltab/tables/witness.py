@@ -8,7 +8,6 @@ people vary in the rationals; with the hundreds of classes of such systems whole
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,9 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .bounds import Count
 from .identities import Identity
-from .layout import merge_atoms
+from .layout import flatten, merge_atoms
 from .released import Mean, Released
 from .solver import INF, FloatArray, Model
 from .table import Atom, Problem
@@ -47,9 +45,8 @@ class _Groups:
     """Groups of atoms over classes, to find those that touch a few classes without going through all."""
 
     def __init__(self, groups: Sequence[Sequence[int]], label: IntArray, k: int) -> None:
-        size = np.fromiter(map(len, groups), np.int64, len(groups))
-        atoms = np.fromiter(itertools.chain.from_iterable(groups), np.int64, int(size.sum()))
-        key = np.unique(np.repeat(np.arange(len(groups)), size) * k + label[atoms])  # a class once per group
+        atoms, start = flatten(groups)
+        key = np.unique(np.repeat(np.arange(len(groups)), np.diff(start)) * k + label[atoms])  # a class once per group
         self.k, self.group, self.classes = k, key // k, key % k
         self.start = np.searchsorted(self.group, np.arange(len(groups) + 1))
 
@@ -103,13 +100,9 @@ class Witness:
     @cached_property
     def _printed(self) -> set[int]:
         """Classes printed exactly and by themselves: they never change."""
-        alone = (
-            self._label[count.atoms[0]] for count in self.seen.counts if count.lo == count.hi and self._alone(count)
-        )
-        return {int(c) for c in alone}
-
-    def _alone(self, count: Count) -> bool:
-        return len(count.atoms) == 1 or len(self._classes(count.atoms)) == 1
+        groups, _ = self._counts
+        first, size = groups.classes[groups.start[:-1]].tolist(), np.diff(groups.start).tolist()
+        return {c for c, n, count in zip(first, size, self.seen.counts, strict=True) if n == 1 and count.lo == count.hi}
 
     @cached_property
     def _means(self) -> _Groups:
