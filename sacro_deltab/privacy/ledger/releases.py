@@ -80,7 +80,11 @@ def _row(
     mask = None
     if members is not None:
         if not members.issubset(order):
-            raise InputError(f"cell {number} holds people who are not in the registered cohort")
+            raise InputError(
+                f"cell {number} holds people who are not in the registered cohort",
+                next_step="Another session may have registered the cohort with other people since. Give each set of "
+                "people a cohort name of its own.",
+            )
         if len(members) != cell.n:
             raise InputError(f"cell {number}: n is not the number of its people")
         mask = mask_of(members, order).to_bytes((len(order) + 7) // 8, "big")
