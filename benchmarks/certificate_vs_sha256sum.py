@@ -25,7 +25,7 @@ from sacro_deltab.certificate.keys import keygen
 from sacro_deltab.certificate.policy import Policy
 from sacro_deltab.certificate.seal import new_certificate_id, seal_folder, write_placeholders
 from sacro_deltab.certificate.verify import verify_path
-from sacro_deltab.trust import load_trust
+from sacro_deltab.ledger.trust import load_trust
 
 POLICY = Policy("deltab-disclosure", "2026.1", "ab" * 32, parameters={"min_n": 20})
 

@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "check
 
 from sessions import Made, make
 
+from sacro_deltab.check import check_paths
 from sacro_deltab.rules import load_ruleset
-from sacro_deltab.screening import check_paths
 
 
 def folder_of(made: Made, where: Path, n_outputs: int) -> Path:

@@ -16,9 +16,9 @@ import time
 
 import numpy as np
 
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.model import BrainAgeDelta
 from sacro_deltab.privacy import Basis, train_private
-from sacro_deltab.simulate import smith_cohort
 
 TARGETS = {
     (5, 500): 0.76, (10, 500): 0.78, (25, 500): 0.70, (5, 2000): 0.86, (10, 2000): 0.86, (25, 2000): 0.90,

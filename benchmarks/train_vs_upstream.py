@@ -38,7 +38,7 @@ def make(where: Path, people: int, features: int) -> None:
     import numpy as np
 
     from sacro_deltab import Basis
-    from sacro_deltab.simulate import smith_cohort
+    from sacro_deltab.cohort.simulate import smith_cohort
 
     ours = smith_cohort(people, features, seed=1, loading_seed=0)
     public = smith_cohort(2 * people, features, seed=2, loading_seed=0)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from .acro_session import DeltabSession
     from .cohort import Cohort, read_cohort
     from .model import BrainAgeDelta, Moments
     from .privacy import PublicBounds
     from .privacy.basis import Basis
     from .rules import load_ruleset
+    from .session.acro_session import DeltabSession
 
 _LAZY = {
-    "DeltabSession": "acro_session",
+    "DeltabSession": "session.acro_session",
     "BrainAgeDelta": "model",
     "Moments": "model",
     "PublicBounds": "privacy",

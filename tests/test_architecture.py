@@ -15,15 +15,21 @@ PACKAGE = ROOT / "sacro_deltab"
 
 # Lowest first. A module may import (at its top) from its own layer or from a lower one.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "resources", "shape", "collector"),
-    ("outputs", "cohort", "simulate", "trust"),
-    ("model",),
-    ("tables", "privacy"),
-    ("facts",),
+    ("base",),
+    ("inert",),
+    ("tables",),
     ("rules",),
-    ("judge", "record", "evidence"),
-    ("acro_session", "session", "federation", "screening", "certificate"),
-    ("report",),
+    ("outputs", "cohort"),
+    ("model",),
+    ("privacy",),
+    ("ledger",),
+    ("measure",),
+    ("judging",),
+    ("certificate",),
+    ("check", "session"),
+    ("federation",),
+    ("desk",),
+    ("run",),
     ("cli",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from sacro_deltab.base.resources import rules_dir, schema
+from sacro_deltab.base.shape import Compiler, fits
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.privacy import Basis
-from sacro_deltab.resources import rules_dir, schema
 from sacro_deltab.rules import schema_check
 from sacro_deltab.rules.marked_yaml import read_marked
-from sacro_deltab.shape import Compiler, fits
-from sacro_deltab.simulate import smith_cohort
 
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(-3, 3), st.floats(-2, 2), st.text(max_size=3), st.just("pass"),

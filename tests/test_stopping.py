@@ -26,7 +26,7 @@ def test_a_stopped_run_ends_with_a_message_and_no_folder(
     for name in ("a.csv", "f.csv"):
         (tmp_path / name).write_text("x\n1\n2\n")
     before = [signal.getsignal(n) for n in HANDLERS]
-    monkeypatch.setattr("sacro_deltab.session.pipeline.read", lambda _plan: os.kill(os.getpid(), number))
+    monkeypatch.setattr("sacro_deltab.run.pipeline.read", lambda _plan: os.kill(os.getpid(), number))
     with pytest.raises(SystemExit) as stopped:
         main(["run", "--ages", "a.csv", "--features", "f.csv", "--out", "out"])
     assert stopped.value.code == 2
@@ -55,7 +55,7 @@ def test_the_disk_saying_no_is_a_message(
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.csv").write_text("x\n1\n2\n")
-    monkeypatch.setattr("sacro_deltab.session.pipeline.run", full)
+    monkeypatch.setattr("sacro_deltab.run.pipeline.run", full)
     with pytest.raises(SystemExit) as stopped:
         main(["run", "--ages", "a.csv", "--features", "a.csv", "--out", "out"])
     said = capsys.readouterr().err

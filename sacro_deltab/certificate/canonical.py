@@ -13,7 +13,7 @@ import binascii
 import json
 from typing import Any, NoReturn
 
-from ..errors import CertificateError, UnreadableError
+from ..base.errors import CertificateError, UnreadableError
 
 MAX_DATA_BYTES = 512 * 1024 * 1024  # evidence and outputs of the largest sessions
 MAX_BYTES = 16 * 1024 * 1024  # OpenSAFELY's airlock stops at 16 MB too; a record is a few hundred kB at most

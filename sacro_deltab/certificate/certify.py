@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CertificateError, InputError, RefusedError, SacroDeltabError, UnreadableError
+from ..base.errors import CertificateError, InputError, RefusedError, SacroDeltabError, UnreadableError
 from .canonical import MAX_BYTES, MAX_DATA_BYTES, read_canonical, read_json
 from .envelope import ParsedEnvelope, parse_envelope, sign
 from .findings import worst
@@ -36,8 +36,8 @@ from .verify_files import subjects_of
 from .viewer import read_results
 
 if TYPE_CHECKING:
-    from ..privacy.ledger import Ledger
-    from ..trust import Trust
+    from ..ledger import Ledger
+    from ..ledger.trust import Trust
 
 EXIT = {"pass": 0, "fail": 1, "review": 3}
 PAGE = "certificate.html"
@@ -202,7 +202,7 @@ def read_ledger(
     """The ledger's id, heads and totals as read now, and why `formal` and `pass` may not be signed."""
     if request.ledger is None:
         return None, ["no ledger was given"]
-    from ..privacy.ledger import open_ledger
+    from ..ledger import open_ledger
 
     try:
         ledger = open_ledger(request.ledger, create=False, read_only=True)

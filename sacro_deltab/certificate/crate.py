@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ..errors import CertificateError, InputError
+from ..base.errors import CertificateError, InputError
 from .bagit import write_bag
 from .layout import CONFIG, ENVELOPE, STATEMENT, Inventory, read_bytes, scan
 from .session_workflow import FOLDER, workflow_files
@@ -23,7 +23,7 @@ from .session_workflow import PROFILE as WORKFLOW_PROFILE
 from .verify import VerifyResult, verify_path
 
 if TYPE_CHECKING:
-    from ..trust import Trust
+    from ..ledger.trust import Trust
 
 PROFILE = "https://w3id.org/5s-crate/0.4"
 DISCLOSURE = "https://w3id.org/shp#DisclosureCheck"
@@ -91,7 +91,7 @@ def _turned_down(
     inventory: Inventory, predicate: Mapping[str, Any], trust: Trust | Path, moment: datetime
 ) -> list[str]:
     """Files that a checker refused or returned: a disclosure check by people has then failed."""
-    from ..trust import load_trust
+    from ..ledger.trust import load_trust
     from .review import load_record, read_submissions, status
 
     answers = predicate["people"]["answers"]

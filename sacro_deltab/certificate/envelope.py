@@ -12,13 +12,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CertificateError, UnreadableError
+from ..base.errors import CertificateError, UnreadableError
 from .canonical import canonical_json, decode_base64, encode_base64, read_canonical
 from .layout import ENVELOPE
 from .statement import PAYLOAD_TYPE
 
 if TYPE_CHECKING:
-    from ..trust import Trust, TrustedKey
+    from ..ledger.trust import Trust, TrustedKey
     from .keys import SigningKey
 
 _SIGNATURE_BYTES = 64
@@ -100,7 +100,7 @@ def good_signature(envelope: ParsedEnvelope, keyid: str, value: bytes, public_pe
     from securesystemslib.exceptions import UnverifiedSignatureError
     from securesystemslib.signer import Signature, SSlibKey  # type: ignore[attr-defined]
 
-    from ..trust import key_id
+    from ..ledger.trust import key_id
 
     try:
         public = load_pem_public_key(public_pem.encode("ascii"))

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ..errors import CertificateError
+from ..base.errors import CertificateError
 from .layout import REVIEW, SALT, digest_file, read_bytes
 
 ALGORITHM = "hmac-sha256"

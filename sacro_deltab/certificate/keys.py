@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, UnreadableError
+from ..base.errors import InputError, UnreadableError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -81,7 +81,7 @@ def keygen(
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from ..trust import ROLES, add_key, load_trust
+    from ..ledger.trust import ROLES, add_key, load_trust
 
     if role not in ROLES:
         raise InputError(f"there is no role {role!r}.", next_step=f"use one of {', '.join(ROLES)}.")
@@ -144,7 +144,7 @@ def load_key(path: Path, passphrase: bytes) -> SigningKey:
 def _signing_key(private: Ed25519PrivateKey, path: Path) -> SigningKey:
     from cryptography.hazmat.primitives import serialization
 
-    from ..trust import key_id
+    from ..ledger.trust import key_id
 
     pem = (
         private.public_key()

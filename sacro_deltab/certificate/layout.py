@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from ..errors import InputError, UnreadableError
+from ..base.errors import InputError, UnreadableError
 
 STATEMENT = "certificate.json"
 ENVELOPE = "certificate.dsse.json"

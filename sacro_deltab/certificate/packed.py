@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..errors import CertificateError
+from ..base.errors import CertificateError
 
 FACTS_BY = ("measured", "recorded", "declared", "attested", "ledger")
 _MOST_NAMES = 2_000_000

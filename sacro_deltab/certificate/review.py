@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CertificateError, InputError, RefusedError
+from ..base.errors import CertificateError, InputError, RefusedError
 from .canonical import MAX_BYTES, canonical_json, decode_base64, encode_base64, read_canonical, read_json
 from .envelope import parse_envelope, sign
 from .inside import inside_digest
@@ -45,7 +45,7 @@ from .votes import (
 )
 
 if TYPE_CHECKING:
-    from ..trust import Trust
+    from ..ledger.trust import Trust
     from .keys import SigningKey
 
 

@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..errors import SacroDeltabError
+from ..base.errors import SacroDeltabError
 from .canonical import MAX_DATA_BYTES, read_json
 from .findings import PreparedOutput
 from .layout import Inventory, read_bytes

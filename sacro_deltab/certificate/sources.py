@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..errors import InputError, UnreadableError
+from ..base.errors import InputError, UnreadableError
 from .layout import Digests, Inventory, digest_bytes, digest_file, name_problems, read_bytes, scan, shown
 
 VIEWER_FILES = frozenset({"summary.txt", "missing-files.txt"})  # written by the viewer into its release

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..errors import CertificateError, UnreadableError
+from ..base.errors import CertificateError, UnreadableError
 from .canonical import MAX_DATA_BYTES, canonical_json, read_json
 from .findings import PreparedOutput, prepare_outputs, worst
 from .inside import ALGORITHM, inside_digest, salted_sha256

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CertificateError, InputError, SacroDeltabError, UnreadableError
-from ..shape import shape_problems
+from ..base.errors import CertificateError, InputError, SacroDeltabError, UnreadableError
+from ..base.shape import shape_problems
 from . import verify_files as files
 from .canonical import MAX_BYTES, read_canonical
 from .envelope import ParsedEnvelope, check_signatures, parse_envelope
@@ -22,7 +22,7 @@ from .sources import Source, open_source
 from .statement import INSIDE_TYPE, PREDICATE_TYPE, PREDICATE_TYPE_1, STATEMENT_TYPE, TYPE_ROOT, in_full
 
 if TYPE_CHECKING:
-    from ..trust import Trust
+    from ..ledger.trust import Trust
 
 SUPPORTED = {  # predicate type → schema; every version ever written stays here
     PREDICATE_TYPE: "certificate",
@@ -153,7 +153,7 @@ def verify_path(
         know (exit 2). Everything else is a failed check in the result.
     """
     if isinstance(trust, (str, Path)):
-        from ..trust import load_trust
+        from ..ledger.trust import load_trust
 
         _refuse_inside(Path(trust), Path(path))
         trust = load_trust(trust)
@@ -309,7 +309,7 @@ def ledger_problems(url: str, block: Mapping[str, Any] | None) -> list[str]:
     """Why a ledger does not stand behind the `privacy.ledger` block of a record."""
     if block is None:
         return ["the record names no ledger, and one was given"]
-    from ..privacy.ledger import open_ledger
+    from ..ledger import open_ledger
 
     try:
         ledger = open_ledger(url, create=False, read_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..errors import SacroDeltabError
+from ..base.errors import SacroDeltabError
 from .canonical import read_json
 from .inside import inside_digest
 from .layout import CONFIG, ENVELOPE, RESULTS, STATEMENT, digest_file, read_bytes, shown

@@ -13,15 +13,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CertificateError, SacroDeltabError
-from ..shape import shape_problems
+from ..base.errors import CertificateError, SacroDeltabError
+from ..base.shape import shape_problems
 from .canonical import MAX_BYTES, canonical_json, read_canonical
 from .envelope import ParsedEnvelope, good_signature, parse_envelope
 from .layout import REVIEW, Inventory, read_bytes, shown
 from .statement import TYPE_ROOT
 
 if TYPE_CHECKING:
-    from ..trust import Trust
+    from ..ledger.trust import Trust
 
 SEALED_TYPE = TYPE_ROOT + "review-sealed/v1"
 OPENED_TYPE = TYPE_ROOT + "review/v1"

@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from ..errors import SacroDeltabError
+from ..base.errors import SacroDeltabError
 
 app = typer.Typer(
     name="sacro-deltab",

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from ..errors import InputError
+from ..base.errors import InputError
 
 HISTORY = "federation-history.jsonl"
 _AGGREGATE = """Pool what two or more TREs released into one model, without a link between them.

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import InputError
+from ..base.errors import InputError
 
 _HELP = """Membership inference on deltab weights: would they tell whether somebody was in the study?
 
@@ -63,7 +63,7 @@ def attack(
         raise InputError("the file exists already", path=out, next_step="Choose another name.")
     if (held_out_ages is None) != (held_out_features is None):
         raise InputError("held-out people need ages and features", next_step="Give both, or none.")
-    from ..privacy.attack_run import AttackPlan, run_attack
+    from ..privacy.attack.run import AttackPlan, run_attack
 
     plan = AttackPlan(
         ages=ages, features=features, confounds=confounds, held_out_ages=held_out_ages,

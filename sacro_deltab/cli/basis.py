@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import InputError
+from ..base.errors import InputError
 
 EXAMPLE = """\b
 Example:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InputError
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from ..certificate.certify import Certified
@@ -141,7 +141,7 @@ def certify(
     from ..certificate.certify import Request, certify_folder
     from ..certificate.keys import load_key, read_passphrase
     from ..certificate.policy import policy_of
-    from ..trust import load_trust
+    from ..ledger.trust import load_trust
     from .check import _attested
     from .check import _rules as rules_and_waivers
 
@@ -153,7 +153,7 @@ def certify(
     said = _attested(facts, attest)
 
     def check(where: Path) -> dict[str, Any]:
-        from ..screening import check_paths
+        from ..check import check_paths
 
         typer.echo("checking the folder again", err=True)
         known = _existing(ledger)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import InputError
+from ..base.errors import InputError
 
 _HELP = """Judge what is asked to leave.
 
@@ -62,7 +62,7 @@ def check(
     out: Annotated[Path | None, _OUT] = None,
 ) -> None:
     """Judge everything named and print one report."""
-    from ..screening import check_paths
+    from ..check import check_paths
 
     if json_:
         format_ = "json"
@@ -100,7 +100,7 @@ def _rules(rules: str | None, profile: str | None, waivers: Path | None, no_waiv
         return ruleset, ()
     if waivers is not None:
         return ruleset, load_waivers(waivers)
-    from ..resources import rules_dir
+    from ..base.resources import rules_dir
 
     folder = (Path(rules) if rules and Path(rules).is_dir() else rules_dir(rules or "deltab-disclosure")) / "waivers"
     return ruleset, load_waivers(folder) if folder.is_dir() else ()
@@ -111,14 +111,14 @@ def _rendered(report: object, format_: str, out: Path | None, paths: list[Path])
     import os
     import sys
 
-    from ..screening.report import Report
+    from ..judging.report import Report
 
     assert isinstance(report, Report)
     if format_ == "json":
         return json.dumps(report.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     if format_ == "html":
         return _page(report.to_json(), paths)
-    from ..screening.text import render
+    from ..check.text import render
 
     colour = out is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return render(report, colour=colour)
@@ -129,7 +129,7 @@ def _page(report: dict[str, Any], paths: list[Path]) -> str:
     from importlib import import_module
 
     try:
-        render = import_module("sacro_deltab.report").render_page
+        render = import_module("sacro_deltab.desk").render_page
     except (ImportError, AttributeError):
         raise InputError("this installation has no evidence page", place="--format html") from None
     return str(render(report, paths[0]))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InputError, LedgerError, UnreadableError
+from ..base.errors import InputError, LedgerError, UnreadableError
 
 if TYPE_CHECKING:
-    from ..privacy.ledger import Ledger
+    from ..ledger import Ledger
 
 _OPEN_HELP = """Make a ledger and its key, or open one (an older one is upgraded after a copy).
 
@@ -96,15 +96,15 @@ def _account(who: str | None) -> str:
 def _pins(trust: Path | None) -> Any:
     if trust is None:
         return ()
-    from ..trust import load_trust
+    from ..ledger.trust import load_trust
 
     return load_trust(trust).ledgers
 
 
 def _reader(url: str, trust: Path | None, *, checked: bool = True) -> Ledger:
     """An existing ledger, upgraded when it can be written and is older."""
-    from ..privacy.ledger import open_ledger
-    from ..privacy.ledger.store import parse_url
+    from ..ledger import open_ledger
+    from ..ledger.store import parse_url
 
     file = parse_url(url)[1]
     frozen = not checked or (file is not None and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)))
@@ -119,8 +119,8 @@ def _open(
     who: _Who = None,
     as_json: _Json = False,
 ) -> None:
-    from ..privacy.ledger import open_ledger
-    from ..trust import pin_ledger
+    from ..ledger import open_ledger
+    from ..ledger.trust import pin_ledger
 
     book = open_ledger(ledger, key=key, who=_account(who))
     key_path = str(book.signing_key().path)
@@ -148,10 +148,10 @@ def _rotate(
     who: _Who = None,
     as_json: _Json = False,
 ) -> None:
-    from ..privacy.ledger import open_ledger
-    from ..privacy.ledger.carrying import carry_over
-    from ..privacy.ledger.store import parse_url
-    from ..trust import pin_ledger
+    from ..ledger import open_ledger
+    from ..ledger.carrying import carry_over
+    from ..ledger.store import parse_url
+    from ..ledger.trust import pin_ledger
 
     target = parse_url(to)[1]
     if target is not None and target.exists():
@@ -178,12 +178,12 @@ def _show(
     plot: Annotated[Path | None, typer.Option("--plot", help="Also draw the budget over time (PNG).")] = None,
     as_json: _Json = False,
 ) -> None:
-    from ..privacy.ledger.showing import show_json
+    from ..ledger.showing import show_json
 
     book = _reader(ledger, trust)
     data = show_json(book)
     if plot is not None:
-        from ..privacy.ledger.picture import budget_png
+        from ..ledger.picture import budget_png
 
         _write(plot, budget_png(book))
         data["plot"] = str(plot)
@@ -222,8 +222,8 @@ def _history(
     trust: _Trust = None,
     as_json: _Json = False,
 ) -> None:
-    from ..privacy.ledger.export import entries_json
-    from ..privacy.ledger.showing import history_line
+    from ..ledger.export import entries_json
+    from ..ledger.showing import history_line
 
     book = _reader(ledger, trust)
     entries = book.history(cohort, unit=unit)
@@ -257,7 +257,7 @@ def _verify(
     head: Annotated[list[str] | None, typer.Option("--head", help="A head digest that must be here.")] = None,
     as_json: _Json = False,
 ) -> None:
-    from ..privacy.ledger import open_ledger
+    from ..ledger import open_ledger
 
     book = open_ledger(ledger, create=False, read_only=True, key=key, pins=_pins(trust), checked=False)
     heads = list(head or [])
@@ -288,7 +288,7 @@ def _verify(
 
 
 def _heads(path: Path, ledger_id: str) -> list[str]:
-    from ..privacy.ledger.verifying import heads_in
+    from ..ledger.verifying import heads_in
 
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -310,7 +310,7 @@ def _export(
     trust: _Trust = None,
     as_json: _Json = False,
 ) -> None:
-    from ..privacy.ledger.export import summary
+    from ..ledger.export import summary
 
     book = _reader(ledger, trust)
     if as_json:
@@ -340,7 +340,7 @@ def _disjoint(
     key: _Key = None,
     as_json: _Json = False,
 ) -> None:
-    from ..privacy.ledger import open_ledger
+    from ..ledger import open_ledger
 
     entry = open_ledger(ledger, create=False, key=key).declare_disjoint(one, other, by=by, reason=reason)
     if as_json:
@@ -371,7 +371,7 @@ def _bounds(
     who: _Who = None,
     as_json: _Json = False,
 ) -> None:
-    from ..privacy.ledger import open_ledger
+    from ..ledger import open_ledger
 
     digest = _digest_of(file)
     entry = open_ledger(ledger, create=False, key=key).register_bounds(digest, _account(who))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import InputError
+from ..base.errors import InputError
 
 _HELP = """What ε buys at this N, F and J, before anything is spent; no person's data is read.
 
@@ -51,7 +51,7 @@ def plan(
     if basis is not None and no_basis:
         raise InputError("--basis and --no-basis exclude each other", next_step="Leave one out.")
     from ..privacy.basis import Basis
-    from ..privacy.plan import plan_training
+    from ..privacy.plan.planning import plan_training
 
     typer.echo("… simulating (seconds; at once when this was asked before)", err=True)
     answer = plan_training(
@@ -59,7 +59,7 @@ def plan(
         basis=None if basis is None else Basis.load(basis), shared_basis=not no_basis, use_cache=cache,
     )  # fmt: skip
     if plot is not None:
-        from ..privacy.plan_plot import draw
+        from ..privacy.plan.plot import draw
 
         draw(answer, plot)
     if as_json:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InputError
+from ..base.errors import InputError
 from .certify import TRUST_VARIABLE, find_trust, prompt_passphrase
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _submit(
 ) -> None:
     from ..certificate.keys import load_key, read_passphrase, refuse_key_inside
     from ..certificate.review import load_record, submit
-    from ..trust import load_trust
+    from ..ledger.trust import load_trust
 
     refuse_key_inside(key, folder)
     trusted = load_trust(find_trust(trust, key, folder))
@@ -87,9 +87,9 @@ def _submit(
 
 
 def _from_file(path: Path) -> Callable[[Question], FileDecision]:
+    from ..base.shape import shape_problems
     from ..certificate.review import FileDecision
     from ..rules.marked_yaml import read_marked
-    from ..shape import shape_problems
 
     marked = read_marked(path, str(path), as_text=True)  # `no` is an answer, not a boolean
     if marked.problems:
@@ -127,7 +127,7 @@ def _ask(question: Question) -> FileDecision:
 
 def _status(folder: Path, trust: Path | None, as_json: bool) -> None:
     from ..certificate.review import load_record, read_submissions, status
-    from ..trust import load_trust
+    from ..ledger.trust import load_trust
 
     beside = Path("trust.json")  # inside the TRE, where the folder has not travelled yet
     found = beside if trust is None and TRUST_VARIABLE not in os.environ and beside.is_file() else trust

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import InputError
+from ..base.errors import InputError
 
 _RUN = """Train, noise, judge, and write the folder that an output checker opens.
 
@@ -108,8 +108,8 @@ def run(
     _check_words({"--feature-nans": (feature_nans or "median", ("median", "remove"))})
     if any(not part.strip() for name in by or () for part in name.split("*")):
         raise InputError("a column has no name", place="--by", next_step="For example --by sex or --by 'site*sex'.")
-    from ..session.pipeline import Plan, account
-    from ..session.pipeline import run as run_plan
+    from ..run.pipeline import Plan, account
+    from ..run.pipeline import run as run_plan
 
     choice = {
         "feature_proportion": feature_proportion,
@@ -131,7 +131,7 @@ def run(
         trust=trust, cohort=cohort,
     )  # fmt: skip
     if job is not None:
-        from ..federation.job_run import run_job
+        from ..run.job_run import run_job
 
         outcome = run_job(job, plan, _progress)
     else:
@@ -152,7 +152,7 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
 ) -> None:
     """See _DEMO."""
-    from ..session.demo import run_demo, story
+    from ..run.demo import run_demo, story
 
     outcome = run_demo(out, ledger, _progress, declare=declare, attest=attest)
     _print(outcome, story(outcome), as_json)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import InputError
+from ..base.errors import InputError
 
 _AUDIT_HELP = """Attack every pattern that FILE lists with everything a reader would know.
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
+from ..base.errors import InputError
 from .table import Table
 
 Order = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
+from ..base.errors import InputError
 from .table import Array
 
 if TYPE_CHECKING:

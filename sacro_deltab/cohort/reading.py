@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..errors import InputError
+from ..base.errors import InputError
 from .aligning import align, cap_rows, person_ids
 from .people import Cohort, Repair
 from .sources import as_table

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, UnreadableError
+from ..base.errors import InputError, UnreadableError
 from .table import Array, Column, Table, column_label, is_missing
 from .text import Decimal, Header, read_text_table
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError
+from ..base.errors import InputError
 
 Array = npt.NDArray[np.float64]
 

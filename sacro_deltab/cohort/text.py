@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, UnreadableError
+from ..base.errors import InputError, UnreadableError
 from .table import Column, Table, column_label, is_missing
 
 Array = npt.NDArray[np.float64]

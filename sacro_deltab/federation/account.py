@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..errors import RefusedError
+from ..base.errors import RefusedError
 from ..privacy.accounting import compose_nodes
 from .bundle import Node
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, RefusedError
+from ..base.errors import InputError, RefusedError
 from . import account, history, noise, results
 from .bundle import Node, read_node
 from .compare import check_model, check_noise, check_policy, check_set, released_n
@@ -18,9 +18,9 @@ from .meta import MetaTable, meta_tables
 from .models import PooledModel, pool_model
 
 if TYPE_CHECKING:
-    from ..judge import Judged
+    from ..judging.judge import Judged
+    from ..ledger.trust import Trust
     from ..rules import RuleSet
-    from ..trust import Trust
 
 Say = Callable[[str], None]
 _POOLABLE = ("noised_moments", "folded_weights", "beta1")
@@ -110,7 +110,7 @@ def aggregate(order: Order, say: Say) -> Pooling:
     InputError
         Exit 2: a file cannot be used. No output folder is left.
     """
-    from ..trust import load_trust
+    from ..ledger.trust import load_trust
 
     _check_order(order)
     trust = load_trust(order.trust)
@@ -331,7 +331,7 @@ def _said(
     order: Order, ruleset: RuleSet, nodes: Sequence[Node], used: Mapping[str, Sequence[str]]
 ) -> tuple[bool, str | None]:
     """Declaration and way out: as the nodes' certificates have them, unless somebody says so here."""
-    from ..session.said import read_said
+    from ..judging.said import read_said
 
     declared, route = results.said_by_nodes(nodes, used)
     if order.declare is not None:

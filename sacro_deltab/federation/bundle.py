@@ -13,11 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, RefusedError, SacroDeltabError
+from ..base.errors import InputError, RefusedError, SacroDeltabError
 from ..outputs.document import OutputDocument
 
 if TYPE_CHECKING:
-    from ..trust import Trust
+    from ..ledger.trust import Trust
 
 _KEEP_OUT = "inside"
 _LARGEST = 1e100  # beyond this nothing measured in years or sums of people can be; 1e999 reads as infinity

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..errors import RefusedError
+from ..base.errors import RefusedError
 from ..tables.rounding import round_value
 from .bundle import Node
 

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.errors import InputError, RefusedError
 from ..certificate.canonical import canonical_json
 from ..certificate.layout import ENVELOPE, STATEMENT, digest_file
 from ..certificate.statement import STATEMENT_TYPE, utc_now, versions
-from ..errors import InputError, RefusedError
 from . import history
 from .forest import Panel, draw
 from .report import report_json, report_lines
 from .verify import POOLED_TYPE
 
 if TYPE_CHECKING:
+    from ..ledger.trust import Trust
     from ..rules import RuleSet
-    from ..trust import Trust
     from .aggregate import PooledOutput, Pooling
 
 REPORT = "report.json"

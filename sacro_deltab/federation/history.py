@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from ..errors import InputError, RefusedError, UnreadableError
+from ..base.errors import InputError, RefusedError, UnreadableError
 from .account import NodeSpend
 from .bundle import Node
 

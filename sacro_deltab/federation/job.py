@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, RefusedError
+from ..base.errors import InputError, RefusedError
 
 if TYPE_CHECKING:
     from ..privacy.basis import Basis

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..facts.types import Fact, Facts, FactValue, Part, Provider
+from ..rules.facts import Fact, Facts, FactValue, Part, Provider
 from .job import Job
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import SacroDeltabError
+from ..base.errors import SacroDeltabError
 from ..model.weights import Weights
 from ..outputs.document import OutputDocument
 from ..privacy.basis import Basis
@@ -171,7 +171,7 @@ def _averaged(nodes: tuple[Node, ...], way: str, public: pooling.Public) -> Pool
     if way == "fedavg_shared":
         basis = public.basis
         if basis is None or basis.digest != about(nodes[0]).get("basis"):
-            from ..errors import InputError
+            from ..base.errors import InputError
 
             raise InputError("FedAvg in a shared basis needs the basis the nodes used", place="--basis",
                              next_step="give the basis file of the job: --basis FILE.")  # fmt: skip

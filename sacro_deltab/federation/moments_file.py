@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import PrivacyError, RefusedError
+from ..base.errors import PrivacyError, RefusedError
 from ..outputs.document import OutputDocument
 from ..privacy.blocks import Layout
 from ..privacy.moments import NoisyMoments, Scaling

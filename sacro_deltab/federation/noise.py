@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import InputError
+from ..base.errors import InputError
 from ..privacy.mechanisms import epsilon_of_mu, mu_of
 
 MODELS = ("local", "distributed", "central")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, RefusedError
+from ..base.errors import InputError, RefusedError
 from ..model.weights import Weights
 from ..privacy.basis import Basis
 from ..privacy.bounds import PublicBounds

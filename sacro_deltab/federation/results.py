@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..facts.types import Fact, Facts, FactValue, Part, Provider
 from ..model.weights import Weights
 from ..outputs import build
 from ..outputs.document import OutputDocument
+from ..rules.facts import Fact, Facts, FactValue, Part, Provider
 from ..tables.rounding import round_value
 
 if TYPE_CHECKING:
-    from ..judge import Judged
+    from ..judging.judge import Judged
     from ..rules import RuleSet
     from .bundle import Node
     from .meta import MetaTable
@@ -79,7 +79,7 @@ def said_by_nodes(nodes: Sequence[Node], outputs: Mapping[str, Sequence[str]]) -
 
 def judge_document(ruleset: RuleSet, setting: Setting, document: OutputDocument, counts: Mapping[str, int]) -> Judged:
     """Decide, round and verify one pooled output. counts: people behind each row of a table."""
-    from ..judge import judge_output
+    from ..judging.judge import judge_output
 
     parts: tuple[Part, ...]
     if document.type == "pooled_table":

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, SacroDeltabError
+from ..base.errors import InputError, SacroDeltabError
 from ..model.moments import Moments
 from ..model.weights import Weights
 from ..privacy.basis import Basis
@@ -93,7 +93,7 @@ def simulated_world(sizes: Sequence[int], *, n_features: int = 100, n_components
     sizes
         People of each node.
     """
-    from ..simulate import smith_cohort
+    from ..cohort.simulate import smith_cohort
 
     total = sum(sizes)
     drawn = smith_cohort(total + 5000, n_features, seed=seed)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, UnreadableError
+from ..base.errors import InputError, UnreadableError
 from ..model.moments import Moments
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.errors import CertificateError, InputError, SacroDeltabError, UnreadableError
 from ..certificate.canonical import MAX_BYTES, read_canonical
 from ..certificate.envelope import check_signatures, read_envelope
 from ..certificate.layout import ENVELOPE, STATEMENT, digest_file, read_bytes, shown
 from ..certificate.statement import STATEMENT_TYPE, TYPE_ROOT
 from ..certificate.verify import CLOCK_SKEW
-from ..errors import CertificateError, InputError, SacroDeltabError, UnreadableError
 
 if TYPE_CHECKING:
-    from ..trust import Trust
+    from ..ledger.trust import Trust
 
 POOLED_TYPE = TYPE_ROOT + "pooled/v1"
 
@@ -39,7 +39,7 @@ def verify_pooled(
     InputError, UnreadableError
         There is no signed statement.
     """
-    from ..trust import load_trust
+    from ..ledger.trust import load_trust
 
     if isinstance(trust, Path):
         if trust.resolve().is_relative_to(folder.resolve()):

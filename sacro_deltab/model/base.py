@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.linalg  # noqa: F401  (its BLAS must be loaded before the thread controller looks for libraries)
 import threadpoolctl
 
-from ..errors import InputError
+from ..base.errors import InputError
 
 Array = npt.NDArray[np.float64]
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg.blas import dsyrk
 
-from ..errors import InputError, UnreadableError
+from ..base.errors import InputError, UnreadableError
 from .base import Array, ModelInputError, one_blas_thread
 from .weights import Weights
 
@@ -334,7 +334,7 @@ def _read_arrays(path: Path) -> dict[str, Array]:
 def _read_header(raw: npt.NDArray[Any], path: Path) -> dict[str, Any]:
     import jsonschema
 
-    from ..resources import schema
+    from ..base.resources import schema
 
     try:
         header = json.loads(raw.astype(np.uint8, copy=False).tobytes().decode("utf-8"))

@@ -1,6 +1,6 @@
 """Documents from plain numbers: one flat table each, names first, unrounded.
 
-Rounding, marks and labels come later (`sacro_deltab.judge`): what is built here never leaves as it is.
+Rounding, marks and labels come later (`sacro_deltab.judging.judge`): what is built here never leaves as it is.
 None of these functions imports numpy; arrays are taken as sequences.
 """
 
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..errors import InputError
+from ..base.errors import InputError
 from .document import Cell, Column, OutputDocument
 
 LONG_UNITS = {"years": "years", "people": "people"}

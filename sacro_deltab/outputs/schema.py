@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from ..errors import InputError
-from ..resources import schema
-from ..shape import Check, Compiler
+from ..base.errors import InputError
+from ..base.resources import schema
+from ..base.shape import Check, Compiler
 from .document import OutputDocument
 
 _PLAIN = frozenset({str, int, float, type(None)})

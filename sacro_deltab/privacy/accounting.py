@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import PrivacyError
+from ..base.errors import PrivacyError
 from .mechanisms import checked_delta, delta_of_mu, epsilon_of_mu, mu_of, number_of, positive
 
 

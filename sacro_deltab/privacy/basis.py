@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError, PrivacyError
+from ..base.errors import InputError, PrivacyError
 from .bounds import PublicBounds, canonical_digest, read_json
 
 Array = NDArray[np.float64]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import PrivacyError
+from ..base.errors import PrivacyError
 
 if TYPE_CHECKING:
     from .basis import Basis

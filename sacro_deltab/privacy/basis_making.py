@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError
+from ..base.errors import InputError
 from .basis import standardise
 from .bounds import clean
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import PrivacyError
+from ..base.errors import PrivacyError
 from . import sampler
 from .mechanisms import SMOOTHING_VARIANCE, integer_sigma
 

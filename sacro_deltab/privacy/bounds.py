@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..errors import InputError, PrivacyError
-from ..resources import schema
-from ..shape import fits
+from ..base.errors import InputError, PrivacyError
+from ..base.resources import schema
+from ..base.shape import fits
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import PrivacyError
+from ..base.errors import PrivacyError
 from ..model.weights import Weights
 from . import sampler
 from .blocks import GRID_BITS, Array, Ints, clip_rows, norm_bound, quantise, row_sums

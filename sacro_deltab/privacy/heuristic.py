@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InputError, PrivacyError
+from ..base.errors import InputError, PrivacyError
 from ..model.algebra import age_terms, fix_signs, least_squares
 from ..model.weights import Weights
 from . import sampler

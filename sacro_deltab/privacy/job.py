@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InputError, PrivacyError
+from ..base.errors import InputError, PrivacyError
 from .basis import Basis, standardise
 from .blocks import CHUNK, Array
 from .bounds import PublicBounds

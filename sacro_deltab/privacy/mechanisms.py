@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from ..errors import PrivacyError
+from ..base.errors import PrivacyError
 
 Method = Literal["analytic", "classical"]
 

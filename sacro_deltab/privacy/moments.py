@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, PrivacyError
+from ..base.errors import InputError, PrivacyError
 from .blocks import Array, Ints, Layout, add_noise, clip_rows
 
 SCHEMA_ID = "sacro_deltab/noisy-moments/1"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import PrivacyError
+from ..base.errors import PrivacyError
 from ..model.algebra import fix_signs
 from ..model.weights import Weights
 from .blocks import FRACTIONS, Array, Layout

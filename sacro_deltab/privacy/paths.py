@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..errors import PrivacyError
+from ..base.errors import PrivacyError
 from ..model.weights import Weights
 from .blocks import Array, Layout
 from .fit import Axes, PublicFit, fit_moments

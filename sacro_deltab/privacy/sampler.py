@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..errors import PrivacyError
+from ..base.errors import PrivacyError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InputError, PrivacyError
+from ..base.errors import InputError, PrivacyError
 from . import sampler
 from .accounting import epsilon_by_adjacency
 from .blocks import GRID_BITS, Array, Ints

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InputError, PrivacyError
+from ..base.errors import InputError, PrivacyError
 from ..model.weights import Weights
 from . import sampler
 from .accounting import epsilon_by_adjacency

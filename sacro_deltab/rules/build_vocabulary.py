@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ..facts.types import Provider
+from .facts import Provider
 from .limits import LIMITS
 from .marked_yaml import MarkedFile, Problem
 from .model import Clause, Document, FactSpec, OutputSpec, ParameterSpec, PolicyDecision

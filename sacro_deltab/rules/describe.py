@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import InputError
+from ..base.errors import InputError
 from .comparators import COMPARATORS
 from .limits import LIMITS
 from .model import Condition, Rule, RuleSet

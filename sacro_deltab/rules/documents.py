@@ -8,7 +8,7 @@ import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import InputError
+from ..base.errors import InputError
 from .model import Document, RuleSet
 
 

@@ -11,7 +11,7 @@ import json
 import sys
 from typing import Any
 
-from .. import resources
+from ..base import resources
 from .loader import load_base
 from .model import FactSpec, RuleSet
 

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
-from ..facts.types import Fact, Facts, Part, Provider
 from .comparators import compare
 from .evaluate import Lack, Outcome, Scope, evaluate
+from .facts import Fact, Facts, Part, Provider
 from .findings import collect_findings
 from .limits import LIMITS
 from .model import Rule, RuleSet

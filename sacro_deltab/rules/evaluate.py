@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from ..facts.types import Fact, Facts, FactValue, Part, Provider
 from .build_rules import misfit
 from .comparators import compare
+from .facts import Fact, Facts, FactValue, Part, Provider
 from .limits import LIMITS, MissingFactError
 from .model import Condition, Rule, RuleSet
 

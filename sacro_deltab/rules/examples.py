@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from ..facts.types import Fact, Facts, Part, Provider
 from .engine import band_text
 from .evaluate import Lack, Scope, evaluate
+from .facts import Fact, Facts, Part, Provider
 from .model import Example, Rule, RuleSet
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..facts.types import Facts, Provider
+from .facts import Facts, Provider
 from .model import RuleSet
 from .types import Action, Decision, Effect, Finding, View
 from .views import hidden_rules, outside_findings

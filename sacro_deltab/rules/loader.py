@@ -10,8 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .. import resources
-from ..errors import RuleSetError
+from ..base import resources
+from ..base.errors import RuleSetError
 from . import build_rules, build_vocabulary
 from .marked_yaml import MarkedFile, Problem, read_marked
 from .model import Place, RuleSet

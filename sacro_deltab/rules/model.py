@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from ..facts.types import FactValue, Provider
+from .facts import FactValue, Provider
 from .types import Effect
 
 Limit = FactValue | tuple[FactValue, ...]

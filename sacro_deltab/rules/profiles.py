@@ -9,10 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ..errors import RuleSetError
-from ..facts.types import FactValue
+from ..base.errors import RuleSetError
 from .build_rules import fit, misfit, read_parameter
 from .comparators import COMPARATORS
+from .facts import FactValue
 from .loader import find_folder, first_at_each_place, load_base, raise_problems
 from .marked_yaml import MarkedFile, Problem, read_marked
 from .model import Condition, ParameterValue, ProfileInfo, Rule, RuleSet

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from .. import resources
-from ..shape import Check, Compiler
+from ..base import resources
+from ..base.shape import Check, Compiler
 from .marked_yaml import MarkedFile, Problem
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import InputError, UnreadableError
-from ..facts.types import Facts, facts_from_json
+from ..base.errors import InputError, UnreadableError
+from .facts import Facts, facts_from_json
 from .schema_check import did_you_mean
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..errors import InputError
+from ..base.errors import InputError
 from .loader import load_base, rule_files
 from .marked_yaml import read_marked
 from .model import RuleSet

@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from ..errors import RuleSetError
+from ..base.errors import RuleSetError
 from .marked_yaml import MarkedFile, Problem, read_marked
 from .model import Place, Rule, RuleSet
 from .schema_check import check

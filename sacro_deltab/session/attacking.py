@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..facts.people import columns_of, numbers
+from ..base.errors import InputError
+from ..measure.people import columns_of, numbers
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
-    from ..privacy.attacks import AttackReport
+    from ..privacy.attack.membership import AttackReport
+    from .acro_session import DeltabSession
 
 _SACRO_ML = ("log_id", "attack_experiment_logger")  # keys of a SACRO-ML report
 _SLOW_FROM = 300  # features of a node basis: a shadow training then takes long, and the command is the better place
@@ -24,7 +24,7 @@ _FEW = 8
 
 def attach(session: DeltabSession, report: AttackReport | str | Path) -> None:
     """See `DeltabSession.attach_attack_report`."""
-    from ..privacy.attacks import AttackReport, check_report
+    from ..privacy.attack.membership import AttackReport, check_report
 
     if isinstance(report, AttackReport):
         data: Any = report.to_json()
@@ -63,7 +63,7 @@ def reported(session: DeltabSession, weights: Any) -> bool:
     target = _read(session.attack_report).get("target")
     if not isinstance(target, Mapping) or target.get("weights_sha256") is None:
         return True
-    from ..privacy.attacks import weights_digest
+    from ..privacy.attack.membership import weights_digest
 
     return bool(target["weights_sha256"] == weights_digest(weights))
 
@@ -117,7 +117,7 @@ def attack_training(
 
     Whether there is a report depends on N and F alone; what it found changes no verdict and stays inside.
     """
-    from ..privacy.attacks import SHADOWS, attack_report, private_trainer
+    from ..privacy.attack.membership import SHADOWS, attack_report, private_trainer
 
     statement = model.statement.to_json()
     slow = basis is None and X.shape[1] > _SLOW_FROM

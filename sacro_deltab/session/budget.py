@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..facts.types import Fact, FactValue, Provider
 from ..privacy.spend import BudgetLimits, Receipt, SpendRequest
+from ..rules.facts import Fact, FactValue, Provider
 
 if TYPE_CHECKING:
     from ..rules import RuleSet
@@ -40,7 +40,7 @@ class Budget:
         pins: Iterable[Mapping[str, Any]] = (),
         who: str | None = None,
     ) -> None:
-        from ..privacy.ledger import open_ledger
+        from ..ledger import open_ledger
 
         self.url = str(url)
         self.ledger = open_ledger(url, pins=list(pins))

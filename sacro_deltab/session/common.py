@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..facts.types import Fact, Facts, FactValue, Part, Provider
 from ..outputs.document import OutputDocument
+from ..rules.facts import Fact, Facts, FactValue, Part, Provider
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
+    from .acro_session import DeltabSession
 
 _MECHANISMS = {
     "discrete_gaussian": "discrete_gaussian",

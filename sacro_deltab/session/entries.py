@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..facts.types import Facts, facts_from_json, facts_to_json
 from ..outputs.document import OutputDocument
+from ..rules.facts import Facts, facts_from_json, facts_to_json
 
 if TYPE_CHECKING:
     import pandas as pd

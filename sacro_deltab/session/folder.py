@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, SacroDeltabError
-from ..evidence import dump_evidence
-from ..record import Draft, add_record, validate_draft
+from ..base.errors import InputError, SacroDeltabError
+from ..judging.evidence import dump_evidence
+from ..judging.record import Draft, add_record, validate_draft
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
+    from .acro_session import DeltabSession
 
 STATEMENT = "certificate.json"
 ENVELOPE = "certificate.dsse.json"

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..facts.linked import PrintedCell
-from ..facts.people import MISSING, Grouping, Ints, label_text
-from .grouping import make_grouping
+from ..base.errors import InputError
+from ..measure.grouping import make_grouping
+from ..measure.linked import PrintedCell
+from ..measure.people import MISSING, Grouping, Ints, label_text
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
+    from .acro_session import DeltabSession
 
 _ALL = "All"  # ACRO's margins
 _AND = ", "

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from ..errors import InputError, SacroDeltabError
+from ..base.errors import InputError, SacroDeltabError
 
 _Made = TypeVar("_Made")
 _With = ParamSpec("_With")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..facts.linked import PrintedCell
-from ..facts.types import Fact, FactValue, Provider
+from ..measure.linked import PrintedCell
 from ..outputs.document import MARK, OutputDocument
+from ..rules.facts import Fact, FactValue, Provider
 from .entries import Candidate, Entry
 from .kin import Kinship, Trace, member_sets
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
+    from .acro_session import DeltabSession
 
 WITHOUT_CELLS = frozenset({"delta_quantiles", "idp_summary", "correlation", "p_value", "regression_table"})
 
@@ -162,7 +162,7 @@ def record_releases(session: DeltabSession, entries: Sequence[Entry], digests: d
 
 def _record_foreign(session: DeltabSession) -> None:
     """The researcher's own ACRO tables leave as well: those whose cells could be read."""
-    from ..privacy.ledger import ReleaseCell
+    from ..ledger import ReleaseCell
 
     ids, linked = session.state.ids, session.state.linked
     for name in session.state.foreign:
@@ -192,7 +192,7 @@ def _release_cells(
     entry: Entry | None,
     trace: Trace | None,
 ) -> list[Any]:
-    from ..privacy.ledger import ReleaseCell
+    from ..ledger import ReleaseCell
 
     ids = session.state.ids
     out = []

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..facts.kin import Matrix, near_copies
-from ..facts.linked import PrintedCell
-from ..facts.people import Floats, Ints
-from ..facts.table_audit import TableAudit
+from ..measure.kin import Matrix, near_copies
+from ..measure.linked import PrintedCell
+from ..measure.people import Floats, Ints
+from ..measure.table_audit import TableAudit
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
-    from ..facts.linked import LinkedTables
+    from ..measure.linked import LinkedTables
+    from .acro_session import DeltabSession
     from .entries import Candidate
 
 _MOST_PAIRS = 100_000  # cells of huge tables are compared for the largest groups only

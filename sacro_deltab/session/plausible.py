@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import RefusedError
-from ..facts.kin import two_levels
+from ..base.errors import RefusedError
+from ..measure.kin import two_levels
 
 _USUAL = 12.0  # years; SD of delta of usual models is 3 to 8
 _FEW = 30

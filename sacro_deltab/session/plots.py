@@ -5,15 +5,15 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from ..errors import InputError, RefusedError
-from ..facts.measure import computed
+from ..base.errors import InputError, RefusedError
+from ..measure.measure import computed
 from ..outputs.build import safe_name
 from ..outputs.document import MARK, OutputDocument
 from .common import about, build_facts
 from .entries import Candidate, Entry
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
+    from .acro_session import DeltabSession
 
 _MAX_BARS = 200
 

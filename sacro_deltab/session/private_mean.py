@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
-from ..facts.measure import computed, summary_facts
-from ..facts.people import rows_of
+from ..base.errors import InputError
+from ..measure.measure import computed, summary_facts
+from ..measure.people import rows_of
 from ..outputs import build
 from ..privacy.spend import Adjacency, Receipt, SpendRequest
 from .common import ROWS_ARE_PEOPLE, about, build_facts, noised
 from .entries import Candidate
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
     from ..privacy.statistics import ModelSource
+    from .acro_session import DeltabSession
 
 _SOURCES: dict[str, ModelSource] = {
     "formal_release": "formally_released",

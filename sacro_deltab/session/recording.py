@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, SacroDeltabError
-from ..facts.linked import with_output
-from ..judge import Judged, judge_output
+from ..base.errors import InputError, SacroDeltabError
+from ..judging.judge import Judged, judge_output
+from ..judging.record import Draft, add_record, stub_csv, summary_text, suppressed_cells, validate_draft
+from ..measure.linked import with_output
 from ..outputs.document import MARK, OutputDocument
-from ..record import Draft, add_record, stub_csv, summary_text, suppressed_cells, validate_draft
 from ..rules.types import Decision, Effect, Finding
 from .entries import Candidate, Entry
 from .history import history_facts, load_earlier
@@ -19,7 +19,7 @@ from .kin import WithKin, kinship
 from .shape import refuse_hidden_text, shaped
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
+    from .acro_session import DeltabSession
 
 BROKEN = "the check could not be completed, so the output stays inside"
 
@@ -74,7 +74,7 @@ def record(session: DeltabSession, candidate: Candidate, *, preview: bool = Fals
 
 def notice_config(session: DeltabSession) -> None:
     """Compare `acro.config` with what it was when the session began; a change is recorded, never hidden."""
-    from ..acro_session import _OWN_KEY
+    from .acro_session import _OWN_KEY
     from .state import config_changes, config_digest
 
     now = config_digest(session.acro.config, _OWN_KEY)
@@ -247,7 +247,7 @@ def _plain_title(candidate: Candidate) -> Candidate:
 
 def _unique_name(session: DeltabSession, candidate: Candidate) -> Candidate:
     """A second output of the same name gets a number: no file ever replaces another."""
-    from ..facts.types import Facts
+    from ..rules.facts import Facts
 
     taken = {entry.name for entry in session.entries}
     name, number = candidate.document.name, 2

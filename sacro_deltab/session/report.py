@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
+    from .acro_session import DeltabSession
     from .entries import Entry
 
 _WORDS = {"pass": "meets the rules", "review": "a person must decide", "fail": "stays inside"}

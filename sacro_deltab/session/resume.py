@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, RefusedError
-from ..facts.linked import PrintedCell
-from ..record import Draft, add_record, validate_draft
+from ..base.errors import InputError, RefusedError
+from ..judging.record import Draft, add_record, validate_draft
+from ..measure.linked import PrintedCell
 from .entries import Entry
 from .journal import Journal
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
+    from .acro_session import DeltabSession
 
 
 def resume(cls: type[DeltabSession], acro: Any, folder: Path, kwargs: dict[str, Any]) -> DeltabSession:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..errors import InputError
-from ..judge import Judged
+from ..base.errors import InputError
+from ..judging.judge import Judged
 from ..outputs.document import OutputDocument
 from ..rules.types import Effect, Finding
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
+    from .acro_session import DeltabSession
 
 
 _ID = re.compile(r"(?=.*\d)(?=.*[A-Za-z]).{3,}|\d{6,}")  # an id that no group or feature is likely to be called
@@ -27,7 +27,7 @@ def refuse_hidden_text(document: OutputDocument, ids: Sequence[object] | None) -
     InputError
         Naming the place, never the text.
     """
-    from ..screening.documents import free_text
+    from ..judging.documents import free_text
 
     people = {str(one) for one in ids or () if _ID.fullmatch(str(one))}
     texts = (document.title, *(column.name for column in document.columns), *(str(row[0]) for row in document.rows))
@@ -43,7 +43,7 @@ def refuse_hidden_text(document: OutputDocument, ids: Sequence[object] | None) -
 
 def shaped(session: DeltabSession, judged: Judged) -> Judged:
     """The judgement with the findings of `screening.plausible.shape_findings` on what would leave."""
-    from ..screening.plausible import shape_findings
+    from ..judging.plausible import shape_findings
 
     document = judged.document
     if document is None or document.type not in session.ruleset.output_types:

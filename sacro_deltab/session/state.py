@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, RefusedError
-from ..facts.kin import copy_of, near
-from ..facts.linked import LinkedTables
-from ..facts.people import Floats, Roster, numbers, rows_of
+from ..base.errors import InputError, RefusedError
+from ..measure.kin import copy_of, near
+from ..measure.linked import LinkedTables
+from ..measure.people import Floats, Roster, numbers, rows_of
 from ..tables import TablePolicy
 
 if TYPE_CHECKING:

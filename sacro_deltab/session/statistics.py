@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..facts.linked import PrintedCell
-from ..facts.measure import carriers, computed, count, dof_check, feature_facts, statistic_of, summary_facts
-from ..facts.people import Floats, Roster, columns_of, label_text, numbers, rows_of
-from ..facts.types import Part
+from ..base.errors import InputError
+from ..measure.linked import PrintedCell
+from ..measure.measure import carriers, computed, count, dof_check, feature_facts, statistic_of, summary_facts
+from ..measure.people import Floats, Roster, columns_of, label_text, numbers, rows_of
 from ..outputs import build
+from ..rules.facts import Part
 from .common import about, build_facts
 from .entries import Candidate
 from .kin import Trace
@@ -21,7 +21,7 @@ _LARGEST = 1e100
 CUSTOMARY = 5  # quantiles asked for where nobody says which
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
+    from .acro_session import DeltabSession
 
 
 def n_candidate(session: DeltabSession, title: str) -> Candidate:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import RefusedError
-from ..facts.linked import PrintedCell
-from ..facts.measure import cell_parts, table_facts
-from ..facts.people import Floats, Grouping, label_text, rows_of
-from ..facts.types import Fact, Provider
+from ..base.errors import RefusedError
+from ..measure.grouping import SEPARATOR, AgeBands, is_column, make_grouping, site_facts, table_type
+from ..measure.linked import PrintedCell
+from ..measure.measure import cell_parts, table_facts
+from ..measure.people import Floats, Grouping, label_text, rows_of
 from ..outputs import build
+from ..rules.facts import Fact, Provider
 from .common import about, build_facts
 from .entries import Candidate
-from .grouping import SEPARATOR, AgeBands, is_column, make_grouping, site_facts, table_type
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
+    from .acro_session import DeltabSession
 
 MERGE_CELLS = 60  # above this, suggestions would take longer than the table itself
 MERGE_TRIES = 12

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, PrivacyError
-from ..facts.measure import max_abs_z
-from ..facts.people import columns_of, numbers
-from ..facts.types import Fact
+from ..base.errors import InputError, PrivacyError
+from ..measure.measure import max_abs_z
+from ..measure.people import columns_of, numbers
 from ..privacy.spend import Receipt
+from ..rules.facts import Fact
 from .common import ROWS_ARE_PEOPLE
 from .plausible import CLIPS, own_deltas
 from .weights import training_facts
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
     from ..privacy import PublicBounds
+    from .acro_session import DeltabSession
 
 _ROWS = 256  # rows digested at once
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..facts.measure import computed, dof_check, feature_facts
-from ..facts.types import Fact, FactValue, Provider
+from ..base.errors import InputError
+from ..measure.measure import computed, dof_check, feature_facts
 from ..outputs import build
 from ..outputs.document import OutputDocument
+from ..rules.facts import Fact, FactValue, Provider
 from .attacking import reported
 from .common import ROWS_ARE_PEOPLE, about, build_facts, noised, not_noised
 from .entries import Candidate
 
 if TYPE_CHECKING:
-    from ..acro_session import DeltabSession
+    from .acro_session import DeltabSession
 
 ALL = (
     "beta1", "beta2", "beta2sq", "gamma", "gammasq", "pca_components", "x_mean", "x_std", "y_mean", "ysq_mean",
@@ -240,7 +240,7 @@ def _candidate(session: DeltabSession, source: _Source, document: OutputDocument
 
 def training_facts(matrix: Any, ages: Any, *, origin: str, max_z: float | None) -> dict[str, Fact]:
     """Queries on the training data that the rules ask of weights; their results stay inside."""
-    from ..facts.measure import largest_share
+    from ..measure.measure import largest_share
 
     finite = ages[np.isfinite(ages)]
     facts = feature_facts(matrix)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import InputError, SacroDeltabError
+from ..base.errors import InputError, SacroDeltabError
 from .complement import protect
 from .judge import SetAudit, audit_pattern, group_intervals
 from .kinds import KINDS

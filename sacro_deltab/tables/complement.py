@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import InputError
+from ..base.errors import InputError
 from .engine import Engine, Impossible, Limits
 from .judge import SetAudit, audit_pattern
 from .rounds import Choice, Rounds

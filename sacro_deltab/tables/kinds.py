@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from ..errors import InputError
+from ..base.errors import InputError
 from .primary import dominance_share, exact
 from .problem_json import CASE_POLICY, LARGEST_N
 from .released import percent_counts

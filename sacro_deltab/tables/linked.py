@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InputError
+from ..base.errors import InputError
 from .policy import TablePolicy
 from .rounding import round_value, shown_n
 from .table import ROLES, Atom, Attacker, Cell, Problem, PublishedSet

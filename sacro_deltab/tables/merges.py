@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..errors import InputError
+from ..base.errors import InputError
 from .complement import protect
 from .rounding import round_value, shown_n
 from .shares import withhold

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from ..errors import InputError
+from ..base.errors import InputError
 
 _SHARE = re.compile(r"[0-9]{1,12}(\.[0-9]{1,12}|/[0-9]{1,12})?")
 _REQUIRED = ("min_n", "withhold_share", "interval_n", "interval_years")

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from ..errors import InputError
+from ..base.errors import InputError
 from .identities import identity_from_json, identity_to_json
 from .policy import TablePolicy, as_share
 from .primary import exact, is_primary_n

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from ..errors import InputError
-from ..resources import schema
-from ..shape import fits
+from ..base.errors import InputError
+from ..base.resources import schema
+from ..base.shape import fits
 from .table import ROLES
 
 _PLAIN_ATOM = {"n", "sum", "sumsq"}

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal, localcontext
 
-from ..errors import InputError
+from ..base.errors import InputError
 
 Number = int | float | Decimal
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import SacroDeltabError
+from ..base.errors import SacroDeltabError
 
 FloatArray = NDArray[np.float64]
 INF = float("inf")

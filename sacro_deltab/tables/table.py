@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, UnreadableError
+from ..base.errors import InputError, UnreadableError
 from .identities import Identity
 from .policy import TablePolicy
 

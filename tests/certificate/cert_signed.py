@@ -13,7 +13,7 @@ import cert_builder as cb
 
 from sacro_deltab.certificate.certify import Certified, Request, certify_folder
 from sacro_deltab.certificate.keys import SigningKey, keygen
-from sacro_deltab.trust import Trust, load_trust
+from sacro_deltab.ledger.trust import Trust, load_trust
 
 ROLES = ("tool", "checker1", "checker2", "dac")
 

@@ -15,6 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from sacro_deltab.base.errors import CertificateError, InputError, RefusedError, SacroDeltabError, UnreadableError
 from sacro_deltab.certificate.bagit import bag_files
 from sacro_deltab.certificate.certify import certify_folder
 from sacro_deltab.certificate.crate import Names, write_crate
@@ -24,8 +25,7 @@ from sacro_deltab.certificate.review import submit
 from sacro_deltab.certificate.verify import verify_path
 from sacro_deltab.cli import certify as certify_module
 from sacro_deltab.cli import review as review_module
-from sacro_deltab.errors import CertificateError, InputError, RefusedError, SacroDeltabError, UnreadableError
-from sacro_deltab.trust import load_trust
+from sacro_deltab.ledger.trust import load_trust
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def fake_check(monkeypatch: pytest.MonkeyPatch, verdict: str = "review") -> None
         def to_json(self) -> dict[str, Any]:
             return cs.report(verdict)
 
-    monkeypatch.setattr("sacro_deltab.screening.check_paths", lambda *a, **k: Report(), raising=False)
+    monkeypatch.setattr("sacro_deltab.check.check_paths", lambda *a, **k: Report(), raising=False)
 
 
 # -- keys ------------------------------------------------------------------------------------------------------------
@@ -383,9 +383,9 @@ def test_page_escapes_every_text(tmp_path: Path) -> None:
 
 
 def test_the_manual_s_answers_are_read_and_mistakes_have_their_line(tmp_path: Path) -> None:
+    from sacro_deltab.base.errors import InputError
     from sacro_deltab.certificate.votes import Question
     from sacro_deltab.cli.review import _from_file
-    from sacro_deltab.errors import InputError
 
     manual = (Path(__file__).resolve().parents[2] / "docs" / "certificate.md").read_text(encoding="utf-8")
     block = next(b.split("```")[0] for b in manual.split("```yaml\n")[1:] if b.startswith("files:"))

@@ -15,8 +15,8 @@ from sacro_deltab.certificate.certify import Request, certify_folder
 from sacro_deltab.certificate.crate import write_crate
 from sacro_deltab.certificate.envelope import read_envelope
 from sacro_deltab.certificate.policy import policy_of
+from sacro_deltab.ledger.trust import load_trust, pin_ledger
 from sacro_deltab.rules import load_ruleset
-from sacro_deltab.trust import load_trust, pin_ledger
 
 RANDOM = (  # what differs between any two sessions: ids, times, digests, signatures
     (re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), b"UUID"),
@@ -38,9 +38,9 @@ def released(root: Path, small: str, other: str) -> dict[str, bytes]:
     import numpy as np
     import pandas as pd
 
-    from sacro_deltab.acro_session import DeltabSession
-    from sacro_deltab.screening import check_paths
-    from sacro_deltab.session.pipeline import quiet_acro
+    from sacro_deltab.check import check_paths
+    from sacro_deltab.run.pipeline import quiet_acro
+    from sacro_deltab.session.acro_session import DeltabSession
 
     root.mkdir()
     place = Place(root)

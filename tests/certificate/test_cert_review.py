@@ -12,6 +12,7 @@ import cert_builder as cb
 import cert_signed as cs
 import pytest
 
+from sacro_deltab.base.errors import CertificateError, InputError, RefusedError, SacroDeltabError
 from sacro_deltab.certificate.certify import certify_folder
 from sacro_deltab.certificate.review import (
     FileDecision,
@@ -24,7 +25,6 @@ from sacro_deltab.certificate.review import (
     submit,
 )
 from sacro_deltab.certificate.verify import verify_path
-from sacro_deltab.errors import CertificateError, InputError, RefusedError, SacroDeltabError
 
 SECRET = "one person carries the rare cell"
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sacro_deltab.base.errors import SacroDeltabError
 from sacro_deltab.certificate.certify import Certified, Request, certify_folder
 from sacro_deltab.certificate.envelope import read_envelope
 from sacro_deltab.certificate.keys import SigningKey, keygen
@@ -20,10 +21,9 @@ from sacro_deltab.certificate.policy import policy_of
 from sacro_deltab.certificate.review import load_record
 from sacro_deltab.certificate.statement import in_full
 from sacro_deltab.certificate.verify import VerifyResult, schema_problems, verify_path
-from sacro_deltab.errors import SacroDeltabError
-from sacro_deltab.privacy.ledger import open_ledger
+from sacro_deltab.ledger import open_ledger
+from sacro_deltab.ledger.trust import load_trust, pin_ledger
 from sacro_deltab.rules import load_ruleset
-from sacro_deltab.trust import load_trust, pin_ledger
 
 SITES = {"A": 90, "B": 80, "C": 60, "D": 40, "E": 50, "F": 40, "G": 28, "H": 12}
 
@@ -52,7 +52,7 @@ class Place:
         used = str(ledger or self.ledger)
 
         def check(where: Path) -> Any:
-            from sacro_deltab.screening import check_paths
+            from sacro_deltab.check import check_paths
 
             return check_paths([where], ruleset=ruleset, trust=trusted, ledger=used).to_json()
 
@@ -70,10 +70,10 @@ def session_of(place: Place) -> None:
     import numpy as np
     import pandas as pd
 
-    from sacro_deltab.acro_session import DeltabSession
+    from sacro_deltab.cohort.simulate import smith_cohort
     from sacro_deltab.privacy.basis import Basis
-    from sacro_deltab.session.pipeline import quiet_acro
-    from sacro_deltab.simulate import smith_cohort
+    from sacro_deltab.run.pipeline import quiet_acro
+    from sacro_deltab.session.acro_session import DeltabSession
 
     def said(role: str, facts: dict[str, Any]) -> dict[str, Any]:
         return {"schema": "sacro_deltab/declare/1", "role": role, "by": role, "simulated": True, "facts": facts}
@@ -135,7 +135,7 @@ def test_the_session_s_statement_follows_its_schema_and_passes_check(place: Plac
 
 
 def predicate_report(place: Place) -> Any:
-    from sacro_deltab.screening import check_paths
+    from sacro_deltab.check import check_paths
 
     return check_paths([place.folder], ruleset=load_ruleset(None, profile=place.profile)).to_json()
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from sacro_deltab.resources import schema
-from sacro_deltab.shape import Compiler, shape_problems
+from sacro_deltab.base.resources import schema
+from sacro_deltab.base.shape import Compiler, shape_problems
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ import cert_builder as cb
 import cert_signed as cs
 import pytest
 
+from sacro_deltab.base.errors import SacroDeltabError
 from sacro_deltab.certificate.verify import VerifyResult, verify_path
-from sacro_deltab.errors import SacroDeltabError
 
 OUTPUTS = ["output_0", "output_1"]
 CERTIFICATE = ["output_3", "output_4"]

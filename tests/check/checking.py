@@ -7,9 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from sacro_deltab.check import check_paths
+from sacro_deltab.judging.report import FileReport, Report
 from sacro_deltab.outputs import Column, OutputDocument
 from sacro_deltab.rules import RuleSet, load_ruleset
-from sacro_deltab.screening import FileReport, Report, check_paths
 
 PLAIN: dict[str, Any] = {
     "n": 412,

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from checking import check
 
-from sacro_deltab.screening import Report
+from sacro_deltab.judging.report import Report
 
 N = 600
 SITES = ["North", "South", "East", "West", "Moor", "Lake", "Vale", "Hill"]
@@ -96,7 +96,7 @@ def make(where: Path, *, deltas: Any = None) -> Made:
     import acro
 
     from sacro_deltab import DeltabSession
-    from sacro_deltab.privacy.ledger import open_ledger
+    from sacro_deltab.ledger import open_ledger
 
     logging.disable(logging.CRITICAL)
     frame = people()

@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 from checking import check, codes, texts
 
-from sacro_deltab.screening import FileReport, Report
+from sacro_deltab.judging.report import FileReport, Report
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from checking import check, codes, mean_document, only, texts, write
 from sessions import Made, make, people
 
-from sacro_deltab.screening import Report
+from sacro_deltab.judging.report import Report
 
 FRAME = people().assign(volume=lambda f: f.delta * 0.1 + np.random.default_rng(2).normal(5, 1, 600))
 POLICY: dict[str, Any] = {

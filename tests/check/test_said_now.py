@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sessions import Made, make
 
+from sacro_deltab.base.errors import InputError
 from sacro_deltab.cli.check import _attested
-from sacro_deltab.errors import InputError
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,7 @@ def test_the_checker_agrees_with_the_session(made: Made) -> None:
 def test_the_report_matches_its_schema_and_says_who_said_what(made: Made) -> None:
     from jsonschema import Draft202012Validator
 
-    from sacro_deltab.resources import schema
+    from sacro_deltab.base.resources import schema
 
     report = made.check().to_json()
     errors = list(Draft202012Validator(schema("report")).iter_errors(report))
@@ -58,7 +58,7 @@ def test_the_report_matches_its_schema_and_says_who_said_what(made: Made) -> Non
 
 
 def test_thresholds_are_printed_side_by_side(copy: Made) -> None:
-    from sacro_deltab.screening.text import render
+    from sacro_deltab.check.text import render
 
     assert "ACRO 10, rule set 20; rule set decides" in render(copy.check())
     edit(copy.folder / "config.json", lambda c: c.update(safe_threshold=300))
@@ -69,7 +69,7 @@ def test_thresholds_are_printed_side_by_side(copy: Made) -> None:
 
 
 def test_without_the_pinned_ledger_nothing_is_more_than_review(made: Made, tmp_path: Path) -> None:
-    from sacro_deltab.privacy.ledger import open_ledger
+    from sacro_deltab.ledger import open_ledger
 
     assert set(verdicts(made.check(profile=None)).values()) <= {"review", "pass", "fail"}
     report = made.check(profile=None)
@@ -99,9 +99,9 @@ def test_what_is_said_of_noise_is_held_against_the_ledger(copy: Made, what: str)
 
 def test_a_spend_pays_for_its_own_files_only(made: Made) -> None:
     """The bytes of a noisy release count under the name that the ledger closed, and only together."""
+    from sacro_deltab.check.ledger_check import open_view, pins, spend_of
+    from sacro_deltab.inert.snapshot import Snapshot
     from sacro_deltab.rules import load_ruleset
-    from sacro_deltab.screening.ledger_check import open_view, pins, spend_of
-    from sacro_deltab.screening.snapshot import Snapshot
 
     view = open_view(made.ledger, pins(None, load_ruleset(None, profile=made.profile)), named=True)
     csv, json_ = ((made.folder / f"noised_mean.{end}").read_bytes() for end in ("csv", "json"))

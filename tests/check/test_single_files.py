@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from checking import PLAIN, check, codes, group_document, group_facts, mean_document, only, texts, write
 
-from sacro_deltab.errors import InputError
+from sacro_deltab.base.errors import InputError
 
 MEAN = {"output_type": "delta_mean", "facts": PLAIN}
 
@@ -51,7 +51,7 @@ def test_without_facts_it_is_not_judged_and_exit_is_1_never_3(tmp_path: Path) ->
     assert report.exit_code == 1
     assert "not judged: missing" in texts(report)
     assert "largest_share" in texts(report)
-    from sacro_deltab.screening.text import render
+    from sacro_deltab.check.text import render
 
     assert str(tmp_path / name) in render(report)
 

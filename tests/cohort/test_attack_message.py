@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from sacro_deltab.base.errors import InputError
 from sacro_deltab.cohort import read_cohort
 from sacro_deltab.cohort.table import column_label
-from sacro_deltab.errors import InputError
 
 
 @pytest.mark.parametrize("row", ["P01|1_0|+5|73.918273", "F:73.918273:x", "F 73.918273 x", "x;73,918273"])

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from sacro_deltab.base.errors import SacroDeltabError
 from sacro_deltab.cohort import read_cohort
-from sacro_deltab.errors import SacroDeltabError
 
 SECRET = "731.4159"
 CELL = st.one_of(

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sacro_deltab.base.errors import InputError, SacroDeltabError, UnreadableError
 from sacro_deltab.cohort import Cohort, read_cohort
-from sacro_deltab.errors import InputError, SacroDeltabError, UnreadableError
 
 TABLE = """participant_id,age,sex,site,motion,thick_a,thick_b
 P1,61.5,F,one,0.1,2.41,1.5

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sacro_deltab.cohort import read_cohort
+from sacro_deltab.cohort.simulate import demo_cohort, demo_feature_names, demo_public_reference
 from sacro_deltab.model import BrainAgeDelta
-from sacro_deltab.simulate import demo_cohort, demo_feature_names, demo_public_reference
 
 
 def test_study_has_the_hard_cases() -> None:

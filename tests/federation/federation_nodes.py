@@ -18,21 +18,21 @@ import pytest
 import yaml
 from declarations import ATTEST
 
+from sacro_deltab.base.errors import RefusedError, SacroDeltabError
 from sacro_deltab.certificate.certify import Request, certify_folder
 from sacro_deltab.certificate.envelope import sign
 from sacro_deltab.certificate.keys import keygen, load_key
 from sacro_deltab.certificate.policy import policy_of
 from sacro_deltab.certificate.statement import in_full, statement_bytes
-from sacro_deltab.errors import RefusedError, SacroDeltabError
-from sacro_deltab.federation.job_run import run_job
+from sacro_deltab.check import check_paths
+from sacro_deltab.cohort.simulate import smith_cohort
+from sacro_deltab.ledger import open_ledger
+from sacro_deltab.ledger.trust import load_trust, pin_ledger
 from sacro_deltab.privacy import PublicBounds
 from sacro_deltab.privacy.basis import Basis
-from sacro_deltab.privacy.ledger import open_ledger
 from sacro_deltab.rules import load_ruleset
-from sacro_deltab.screening import check_paths
-from sacro_deltab.session.pipeline import Plan
-from sacro_deltab.simulate import smith_cohort
-from sacro_deltab.trust import load_trust, pin_ledger
+from sacro_deltab.run.job_run import run_job
+from sacro_deltab.run.pipeline import Plan
 
 FEATURES = 12
 SIZES = {"site-a": 500, "site-b": 1500}

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from federation_nodes import World, day, forge, order, refused, say
 
-from sacro_deltab.errors import InputError, RefusedError, SacroDeltabError, UnreadableError
+from sacro_deltab.base.errors import InputError, RefusedError, SacroDeltabError, UnreadableError
 from sacro_deltab.federation.aggregate import aggregate
 from sacro_deltab.federation.verify import verify_pooled
 
@@ -47,7 +47,7 @@ def test_two_nodes_become_one_model(world: World, tmp_path: Path) -> None:
 
 
 def test_pooled_weights_predict(world: World, tmp_path: Path) -> None:
-    from sacro_deltab.simulate import smith_cohort
+    from sacro_deltab.cohort.simulate import smith_cohort
 
     aggregate(order(world, tmp_path / "pooled", disjoint="J. Doe"), say)
     rows = json.loads((tmp_path / "pooled" / "pooled_model.json").read_text())["rows"]

@@ -12,8 +12,8 @@ import yaml
 from federation_nodes import World, job_content, make_basis, make_world, order, say
 from typer.testing import CliRunner, Result
 
+from sacro_deltab.base.errors import SacroDeltabError
 from sacro_deltab.cli import _register, app
-from sacro_deltab.errors import SacroDeltabError
 from sacro_deltab.federation.aggregate import aggregate
 from sacro_deltab.federation.simulation import WAYS
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sacro_deltab.errors import InputError
+from sacro_deltab.base.errors import InputError
 from sacro_deltab.federation import simulation as sim
 from sacro_deltab.federation.meta import Estimate, inverse_variance
 from sacro_deltab.federation.noise import noise_model, price_list, share_epsilon

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from federation_nodes import World, forge, order, refused, say, statement_of
 
-from sacro_deltab.errors import RefusedError
+from sacro_deltab.base.errors import RefusedError
 from sacro_deltab.federation.aggregate import aggregate
 
 ENVELOPE = "certificate.dsse.json"

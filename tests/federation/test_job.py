@@ -11,16 +11,16 @@ import yaml
 from declarations import ATTEST
 from federation_nodes import job_content, make_basis, people
 
-from sacro_deltab.errors import InputError, RefusedError, SacroDeltabError
+from sacro_deltab.base.errors import InputError, RefusedError, SacroDeltabError
 from sacro_deltab.federation.job import load_job
 from sacro_deltab.federation.job_check import forecast
-from sacro_deltab.federation.job_run import run_job
+from sacro_deltab.ledger import open_ledger
 from sacro_deltab.privacy.basis import Basis
-from sacro_deltab.privacy.ledger import open_ledger
 from sacro_deltab.privacy.mechanisms import mu_of
 from sacro_deltab.privacy.spend import BudgetLimits, SpendRequest
 from sacro_deltab.rules import load_ruleset
-from sacro_deltab.session.pipeline import Plan
+from sacro_deltab.run.job_run import run_job
+from sacro_deltab.run.pipeline import Plan
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sacro_deltab.errors import InputError, UnreadableError
+from sacro_deltab.base.errors import InputError, UnreadableError
 from sacro_deltab.federation import streams
 from sacro_deltab.model import Moments
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ledger_helpers import memory_folder, running_server, server_folder
 
-from sacro_deltab.privacy.ledger import Ledger, open_ledger
+from sacro_deltab.ledger import Ledger, open_ledger
 
 
 @pytest.fixture

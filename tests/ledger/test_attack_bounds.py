@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sacro_deltab.privacy.ledger import open_ledger
+from sacro_deltab.ledger import open_ledger
 
 
 def test_another_id_for_the_same_people_does_not_reset_the_clock(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from ledger_helpers import GAUSS, spend_args
 
-from sacro_deltab.errors import LedgerError, PrivacyError
-from sacro_deltab.privacy.ledger import open_ledger
+from sacro_deltab.base.errors import LedgerError, PrivacyError
+from sacro_deltab.ledger import open_ledger
 
 
 def test_a_formal_gaussian_release_must_state_its_mu(tmp_path: Path) -> None:

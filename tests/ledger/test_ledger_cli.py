@@ -15,11 +15,11 @@ from jsonschema import Draft202012Validator
 from ledger_helpers import GAUSS, small, spend_args
 from typer.testing import CliRunner, Result
 
+from sacro_deltab.base.errors import SacroDeltabError
+from sacro_deltab.base.resources import schema
 from sacro_deltab.cli import app, ledger
-from sacro_deltab.errors import SacroDeltabError
-from sacro_deltab.privacy.ledger import Ledger, open_ledger
-from sacro_deltab.resources import schema
-from sacro_deltab.trust import load_trust
+from sacro_deltab.ledger import Ledger, open_ledger
+from sacro_deltab.ledger.trust import load_trust
 
 if not any(group.name == "ledger" for group in app.registered_groups):
     ledger.register(app)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from ledger_helpers import LIMITS, small, spend_args
 
-from sacro_deltab.errors import BudgetError
-from sacro_deltab.privacy.ledger import open_ledger
+from sacro_deltab.base.errors import BudgetError
+from sacro_deltab.ledger import open_ledger
 from sacro_deltab.privacy.spend import BudgetLimits
 
 

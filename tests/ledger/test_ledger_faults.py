@@ -17,8 +17,8 @@ import pytest
 from ledger_helpers import GAUSS, small, spend_args
 from sqlalchemy import event
 
-from sacro_deltab.errors import LedgerError
-from sacro_deltab.privacy.ledger import Ledger, chain, open_ledger, probes, store
+from sacro_deltab.base.errors import LedgerError
+from sacro_deltab.ledger import Ledger, chain, open_ledger, probes, store
 
 NOBODY = 65534
 

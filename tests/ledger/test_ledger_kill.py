@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from ledger_helpers import GAUSS, LIMITS, spend_args
 
-from sacro_deltab.errors import RefusedError
-from sacro_deltab.privacy.ledger import Ledger, open_ledger
-from sacro_deltab.privacy.ledger.tally import covers
+from sacro_deltab.base.errors import RefusedError
+from sacro_deltab.ledger import Ledger, open_ledger
+from sacro_deltab.ledger.tally import covers
 
 ROOMY = replace(LIMITS, epsilon_total=1e6, delta_total=1.0)
 

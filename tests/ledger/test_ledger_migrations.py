@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ledger_helpers import small, spend_args
 from sqlalchemy import inspect, text
 
-from sacro_deltab.errors import LedgerError
-from sacro_deltab.privacy.ledger import Ledger, ReleaseCell, migrations, open_ledger, schema
+from sacro_deltab.base.errors import LedgerError
+from sacro_deltab.ledger import Ledger, ReleaseCell, migrations, open_ledger, schema
 
 VERSION_1 = (Path(__file__).parent / "data" / "version-1.sql").read_text(encoding="utf-8")
 

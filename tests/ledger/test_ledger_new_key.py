@@ -13,11 +13,11 @@ import typer
 from ledger_helpers import GAUSS, LAPLACE, LIMITS, spend_args
 from typer.testing import CliRunner
 
+from sacro_deltab.base.errors import BudgetError, LedgerError, RefusedError
+from sacro_deltab.base.resources import schema
 from sacro_deltab.cli import ledger as command
-from sacro_deltab.errors import BudgetError, LedgerError, RefusedError
-from sacro_deltab.privacy.ledger import Ledger, ReleaseCell, open_ledger
-from sacro_deltab.privacy.ledger.carrying import carry_over
-from sacro_deltab.resources import schema
+from sacro_deltab.ledger import Ledger, ReleaseCell, open_ledger
+from sacro_deltab.ledger.carrying import carry_over
 
 PEOPLE = ["P1", "P2", "P3", "P4"]
 

@@ -14,11 +14,11 @@ import pytest
 from ledger_helpers import LIMITS, small, spend_args
 from sqlalchemy import insert
 
-from sacro_deltab.privacy.ledger import Ledger, open_ledger, schema
-from sacro_deltab.privacy.ledger.canonical import body_text, sha256_text
-from sacro_deltab.privacy.ledger.chain import Account, sealed, sums_digest
-from sacro_deltab.privacy.ledger.spending import request_json
-from sacro_deltab.privacy.ledger.tally import Tally
+from sacro_deltab.ledger import Ledger, open_ledger, schema
+from sacro_deltab.ledger.canonical import body_text, sha256_text
+from sacro_deltab.ledger.chain import Account, sealed, sums_digest
+from sacro_deltab.ledger.spending import request_json
+from sacro_deltab.ledger.tally import Tally
 
 ENTRIES = 100_000
 COHORTS = [f"site-{i}/person" for i in range(40)]

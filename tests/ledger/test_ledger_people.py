@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ledger_helpers import small, spend_args
 
-from sacro_deltab.errors import BudgetError, InputError
-from sacro_deltab.privacy.ledger import Ledger, ReleaseCell, open_ledger
-from sacro_deltab.privacy.ledger.people import person_text
+from sacro_deltab.base.errors import BudgetError, InputError
+from sacro_deltab.ledger import Ledger, ReleaseCell, open_ledger
+from sacro_deltab.ledger.people import person_text
 
 A, B = range(100), range(90, 200)
 

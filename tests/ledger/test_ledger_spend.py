@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from ledger_helpers import GAUSS, LAPLACE, LIMITS, RULES, small, spend_args
 from sqlalchemy.exc import OperationalError
 
-from sacro_deltab.errors import BudgetError, InputError, LedgerError, PrivacyError, RefusedError
-from sacro_deltab.privacy.ledger import Ledger, open_ledger, partition_key, spending
-from sacro_deltab.privacy.ledger.chain import Identity, Writer, writing
-from sacro_deltab.privacy.ledger.keys import LedgerKey
-from sacro_deltab.privacy.ledger.store import Store
+from sacro_deltab.base.errors import BudgetError, InputError, LedgerError, PrivacyError, RefusedError
+from sacro_deltab.ledger import Ledger, open_ledger, partition_key, spending
+from sacro_deltab.ledger.chain import Identity, Writer, writing
+from sacro_deltab.ledger.keys import LedgerKey
+from sacro_deltab.ledger.store import Store
 from sacro_deltab.privacy.spend import BudgetLimits
 
 

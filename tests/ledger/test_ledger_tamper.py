@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from ledger_helpers import GAUSS, LIMITS, small, spend_args
 
-from sacro_deltab.errors import LedgerError
-from sacro_deltab.privacy.ledger import Ledger, ReleaseCell, open_ledger
-from sacro_deltab.privacy.ledger.chain import Account, sealed, state_digest
-from sacro_deltab.privacy.ledger.keys import load_or_create_key
-from sacro_deltab.privacy.ledger.verifying import heads_in
+from sacro_deltab.base.errors import LedgerError
+from sacro_deltab.ledger import Ledger, ReleaseCell, open_ledger
+from sacro_deltab.ledger.chain import Account, sealed, state_digest
+from sacro_deltab.ledger.keys import load_or_create_key
+from sacro_deltab.ledger.verifying import heads_in
 
 Edit = Callable[[sqlite3.Connection], object]
 
@@ -262,7 +262,7 @@ def test_limits_in_the_file_decide_nothing(file_book: Ledger) -> None:
     assert account.limits == LIMITS
     from dataclasses import replace
 
-    from sacro_deltab.errors import BudgetError
+    from sacro_deltab.base.errors import BudgetError
 
     with pytest.raises(BudgetError):
         file_book.spend(small(0.1), **spend_args(limits=replace(LIMITS, epsilon_total=0.5)))

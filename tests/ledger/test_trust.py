@@ -11,8 +11,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization as ser
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from sacro_deltab.errors import InputError, UnreadableError
-from sacro_deltab.trust import add_key, key_id, load_trust, pin_ledger
+from sacro_deltab.base.errors import InputError, UnreadableError
+from sacro_deltab.ledger.trust import add_key, key_id, load_trust, pin_ledger
 
 
 def pem() -> str:

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 import threadpoolctl
 
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.model import MODELS, BrainAgeDelta, ModelInputError
-from sacro_deltab.simulate import smith_cohort
 
 
 def people(n: int = 120, f: int = 10, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sacro_deltab.errors import SacroDeltabError, UnreadableError
+from sacro_deltab.base.errors import SacroDeltabError, UnreadableError
 from sacro_deltab.model import MODELS, BrainAgeDelta, ModelInputError, Moments
 
 CASES = Path(__file__).parents[2] / "fixtures" / "cases" / "dp"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sacro_deltab.cohort.simulate import smith_cohort, smith_sim1
 from sacro_deltab.model import MODELS, BrainAgeDelta, Moments, one_blas_thread
-from sacro_deltab.simulate import smith_cohort, smith_sim1
 
 CASES = Path(__file__).parents[2] / "fixtures" / "cases" / "dp"
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from sacro_deltab.cohort import read_cohort
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.model import BrainAgeDelta, ModelInputError, Moments, cross_validate, score_from_moments
-from sacro_deltab.simulate import smith_cohort
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

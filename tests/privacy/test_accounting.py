@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sacro_deltab.errors import PrivacyError
+from sacro_deltab.base.errors import PrivacyError
 from sacro_deltab.privacy import Release, SpendRequest, compose, compose_nodes
 from sacro_deltab.privacy.accounting import (
     attack_bound,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sacro_deltab.errors import PrivacyError
+from sacro_deltab.base.errors import PrivacyError
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.privacy import Basis
 from sacro_deltab.privacy.blocks import clip_rows, row_sums
-from sacro_deltab.simulate import smith_cohort
 
 PLACES = (slice(1, 4096), slice(5, 4000), slice(3, 4), slice(0, 17), slice(2, 4095))
 

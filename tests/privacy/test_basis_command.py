@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.privacy import Basis, PublicBounds
-from sacro_deltab.simulate import smith_cohort
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sacro_deltab.errors import InputError, PrivacyError
+from sacro_deltab.base.errors import InputError, PrivacyError
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.privacy import Basis, PublicBounds
 from sacro_deltab.privacy.statement import label_of
-from sacro_deltab.simulate import smith_cohort
 
 
 @pytest.fixture(scope="module")

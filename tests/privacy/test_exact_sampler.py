@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, ks_2samp
 
-from sacro_deltab.errors import PrivacyError
+from sacro_deltab.base.errors import PrivacyError
 from sacro_deltab.privacy import exact, sampler
 
 mpmath = pytest.importorskip("mpmath")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sacro_deltab.errors import PrivacyError
+from sacro_deltab.base.errors import PrivacyError
 from sacro_deltab.privacy import gaussian_epsilon, gaussian_sigma, laplace_scale
 from sacro_deltab.privacy.mechanisms import delta_of_mu, epsilon_of_mu, integer_sigma, mu_of
 

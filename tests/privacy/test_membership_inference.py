@@ -16,13 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from sacro_deltab.base.errors import InputError
 from sacro_deltab.cli import attack
-from sacro_deltab.errors import InputError
+from sacro_deltab.cohort.simulate import Simulated, smith_cohort
 from sacro_deltab.model import BrainAgeDelta
 from sacro_deltab.privacy import Basis, train_private
-from sacro_deltab.privacy.attack_checks import reconstruction, variance_ratio
-from sacro_deltab.privacy.attack_shadows import leave_pair_out, membership
-from sacro_deltab.privacy.attack_stats import (
+from sacro_deltab.privacy.attack.checks import reconstruction, variance_ratio
+from sacro_deltab.privacy.attack.membership import attack_report, check_report, plain_trainer, private_trainer
+from sacro_deltab.privacy.attack.shadows import leave_pair_out, membership
+from sacro_deltab.privacy.attack.stats import (
     auc,
     auc_interval,
     binomial_interval,
@@ -32,11 +34,9 @@ from sacro_deltab.privacy.attack_stats import (
     one_target,
     tpr_at,
 )
-from sacro_deltab.privacy.attack_weights import read_weights, weights_json
-from sacro_deltab.privacy.attacks import attack_report, check_report, plain_trainer, private_trainer
+from sacro_deltab.privacy.attack.weights import read_weights, weights_json
 from sacro_deltab.privacy.mean_fractions import denominator
 from sacro_deltab.privacy.mechanisms import mu_of
-from sacro_deltab.simulate import Simulated, smith_cohort
 
 CASE = Path(__file__).resolve().parents[2] / "fixtures" / "cases" / "dp" / "mia_bound.json"
 
@@ -224,7 +224,7 @@ def test_weights_are_read_back(tmp_path: Path) -> None:
 
 
 def test_weights_of_a_folder_predict_the_same(tmp_path: Path) -> None:
-    from sacro_deltab.outputs import build
+    from sacro_deltab.outputs import build as build
     from sacro_deltab.session.weights import _folded
 
     people = smith_cohort(120, 6, seed=1)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, laplace, norm
 
-from sacro_deltab.errors import InputError, PrivacyError
+from sacro_deltab.base.errors import InputError, PrivacyError
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.privacy import Receipt, SpendRequest, Totals, sampler
 from sacro_deltab.privacy.heuristic import PARAMETERS, documents_recipe
 from sacro_deltab.privacy.mechanisms import mu_of
 from sacro_deltab.privacy.statistics import release_group_means, release_mean
-from sacro_deltab.simulate import smith_cohort
 
 VALUES = np.random.default_rng(0).normal(1.0, 4.0, 500)
 SPENT: list[SpendRequest] = []

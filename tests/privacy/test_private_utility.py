@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.model import BrainAgeDelta
 from sacro_deltab.privacy import Basis, train_private
-from sacro_deltab.simulate import smith_cohort
 
 # J, N, and the least correlation with the true delta, mean over F = 20, 100, 500, 2000
 TARGETS = [(5, 500, 0.76), (10, 500, 0.78), (25, 500, 0.70), (5, 2000, 0.86), (10, 2000, 0.86)]

@@ -16,10 +16,10 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import beta, chi2
 
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.privacy import Basis, blocks, moments, paths, sampler, train_private, training
 from sacro_deltab.privacy.blocks import SYMMETRIC, svec
 from sacro_deltab.privacy.mechanisms import mu_of
-from sacro_deltab.simulate import smith_cohort
 
 FEATURES, SIZE, PEOPLE = 12, 4, 60
 CANARIES, RUNS = 8, 200

@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sacro_deltab.errors import InputError, PrivacyError, SacroDeltabError
+from sacro_deltab.base.errors import InputError, PrivacyError, SacroDeltabError
+from sacro_deltab.cohort.simulate import Simulated, smith_cohort
 from sacro_deltab.model import BrainAgeDelta
 from sacro_deltab.privacy import Basis, PublicBounds, Receipt, SpendRequest, Totals, sampler, train_private
 from sacro_deltab.privacy.blocks import norm_bound
 from sacro_deltab.privacy.gradient import Purse, plan_schedule
 from sacro_deltab.privacy.mechanisms import mu_of
 from sacro_deltab.privacy.moments import NoisyMoments, pool
-from sacro_deltab.simulate import Simulated, smith_cohort
 
 AGES = (45.0, 75.0)
 MODELS = ("simple", "unbiased", "unbiased_quadratic", "alternate", "alternate_quadratic")

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import typer
 
+from sacro_deltab.base.errors import SacroDeltabError
 from sacro_deltab.cli import rules
-from sacro_deltab.errors import SacroDeltabError
 from sacro_deltab.rules import RuleSet, load_ruleset
 
 

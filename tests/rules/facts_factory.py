@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sacro_deltab.facts import Fact, Facts, Part, Provider
 from sacro_deltab.rules import RuleSet, facts_required
+from sacro_deltab.rules.facts import Fact, Facts, Part, Provider
 from sacro_deltab.rules.limits import analytic_sigma
 
 N = 500

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from sacro_deltab import resources
+from sacro_deltab.base import resources
 
 
 def copy_rules(folder: Path) -> Path:

@@ -7,8 +7,8 @@ from facts_factory import cell, fact, honest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sacro_deltab.facts import Fact, Facts, Part, Provider
 from sacro_deltab.rules import decide, decision_to_json, facts_required, load_ruleset, unknown_facts
+from sacro_deltab.rules.facts import Fact, Facts, Part, Provider
 from sacro_deltab.rules.types import Effect
 
 RULESET = load_ruleset()

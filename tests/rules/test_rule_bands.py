@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from facts_factory import honest
 
-from sacro_deltab.facts import Fact, Provider
-from sacro_deltab.facts.measure import cell_parts
-from sacro_deltab.facts.people import Roster
+from sacro_deltab.measure.grouping import AgeBands, make_grouping, site_facts
+from sacro_deltab.measure.measure import cell_parts
+from sacro_deltab.measure.people import Roster
 from sacro_deltab.rules import decide, load_ruleset
-from sacro_deltab.session.grouping import AgeBands, make_grouping, site_facts
+from sacro_deltab.rules.facts import Fact, Provider
 
 N = 600
 AGES = np.linspace(50.5, 79.5, N)

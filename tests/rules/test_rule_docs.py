@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rule_files import change, copy_rules
 
-from sacro_deltab import resources
+from sacro_deltab.base import resources
 from sacro_deltab.rules import load_ruleset
 from sacro_deltab.rules.book import render_book
 from sacro_deltab.rules.editor import render, with_vocabulary

@@ -5,7 +5,7 @@ import re
 import pytest
 from rule_files import change, copy_rules, line_of
 
-from sacro_deltab.errors import RuleSetError
+from sacro_deltab.base.errors import RuleSetError
 from sacro_deltab.rules import load_ruleset
 from sacro_deltab.rules.loader import RuleSetProblems
 

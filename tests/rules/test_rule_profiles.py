@@ -6,9 +6,9 @@ import pytest
 from facts_factory import honest
 from rule_files import change, copy_rules
 
-from sacro_deltab.errors import RuleSetError
-from sacro_deltab.facts import Fact, Provider
+from sacro_deltab.base.errors import RuleSetError
 from sacro_deltab.rules import decide, load_ruleset, load_waivers
+from sacro_deltab.rules.facts import Fact, Provider
 from sacro_deltab.rules.loader import RuleSetProblems
 from sacro_deltab.rules.ruleset_diff import diff
 from sacro_deltab.rules.strictness import Direction, overall, rule_changes
@@ -303,7 +303,7 @@ def test_three_changed_numbers(tmp_path):
     assert found == {"AG-03": Direction.STRICTER, "MP-09": Direction.LOOSER, "RD-08": Direction.STRICTER}
     import json
 
-    from sacro_deltab.facts import facts_to_json
+    from sacro_deltab.rules.facts import facts_to_json
 
     stored = tmp_path / "stored"
     stored.mkdir()

@@ -8,8 +8,8 @@ import pytest
 from facts_factory import cell, honest
 from rule_files import change, copy_rules
 
-from sacro_deltab.facts import Facts, facts_to_json
 from sacro_deltab.rules import load_ruleset
+from sacro_deltab.rules.facts import Facts, facts_to_json
 
 RULESET = load_ruleset()
 

@@ -18,12 +18,12 @@ from deltab_files import brain_delta
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sacro_deltab.check.context import Context
+from sacro_deltab.check.records import parse_results
+from sacro_deltab.check.single import check_file
+from sacro_deltab.inert.snapshot import Snapshot
 from sacro_deltab.outputs import Column, OutputDocument
 from sacro_deltab.rules import load_ruleset
-from sacro_deltab.screening.context import Context
-from sacro_deltab.screening.records import parse_results
-from sacro_deltab.screening.single import check_file
-from sacro_deltab.screening.snapshot import Snapshot
 
 NAMES = ("a.csv", "a.json", "a.txt", "a.log", "model.pkl", "w.npz", "x.npy", "p.png", "o.zip", "o.tar", "noname")
 

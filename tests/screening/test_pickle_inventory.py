@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from deltab_files import F, J, N, brain_delta
 
-from sacro_deltab.errors import UnreadableError
-from sacro_deltab.screening.detect import screen
-from sacro_deltab.screening.hidden_n import recovered_ns
-from sacro_deltab.screening.known import Known
-from sacro_deltab.screening.pickles import read_pickle
-from sacro_deltab.screening.reading import kind_of, read_content
-from sacro_deltab.screening.snapshot import Snapshot
+from sacro_deltab.base.errors import UnreadableError
+from sacro_deltab.check.detect import screen
+from sacro_deltab.check.hidden_n import recovered_ns
+from sacro_deltab.check.known import Known
+from sacro_deltab.inert.pickles import read_pickle
+from sacro_deltab.inert.reading import kind_of, read_content
+from sacro_deltab.inert.snapshot import Snapshot
 
 
 @pytest.mark.parametrize("protocol", range(6))

@@ -17,14 +17,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sacro_deltab.errors import UnreadableError
-from sacro_deltab.screening.archives import gunzip, read_members, read_tar, unsafe_name
-from sacro_deltab.screening.content import Content
-from sacro_deltab.screening.limits import DEFAULT, Limits
-from sacro_deltab.screening.reading import kind_of, read_content, unpack
-from sacro_deltab.screening.snapshot import Snapshot, take
-from sacro_deltab.screening.strict_json import load_strict, read_json
-from sacro_deltab.screening.tabular import number, read_table
+from sacro_deltab.base.errors import UnreadableError
+from sacro_deltab.inert.archives import gunzip, read_members, read_tar, unsafe_name
+from sacro_deltab.inert.content import Content
+from sacro_deltab.inert.limits import DEFAULT, Limits
+from sacro_deltab.inert.reading import kind_of, read_content, unpack
+from sacro_deltab.inert.snapshot import Snapshot, take
+from sacro_deltab.inert.strict_json import load_strict, read_json
+from sacro_deltab.inert.tabular import number, read_table
 
 
 def read(data: bytes, name: str = "file", limits: Limits = DEFAULT) -> Content:

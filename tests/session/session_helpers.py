@@ -10,7 +10,7 @@ from declarations import ATTEST, DECLARE
 
 def write_profile(folder: Path) -> Path:
     """A profile that pins the ledger in `folder` and attests what TRE staff would."""
-    from sacro_deltab.privacy.ledger import open_ledger
+    from sacro_deltab.ledger import open_ledger
 
     pin = open_ledger(folder / "budget.db").pin()
     path = folder / "profile.yaml"
@@ -25,8 +25,8 @@ def write_profile(folder: Path) -> Path:
 
 def new_session(folder: Path, **kwargs: Any) -> Any:
     """A session on 400 people with everything declared, attested and pinned, in `folder`."""
-    from sacro_deltab.acro_session import DeltabSession
-    from sacro_deltab.session.pipeline import quiet_acro
+    from sacro_deltab.run.pipeline import quiet_acro
+    from sacro_deltab.session.acro_session import DeltabSession
 
     kwargs.setdefault("cohort", "test-cohort")
     kwargs.setdefault("people", [f"P{i:04d}" for i in range(400)])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from sacro_deltab import DeltabSession
-from sacro_deltab.errors import InputError, PrivacyError
+from sacro_deltab.base.errors import InputError, PrivacyError
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.privacy import Basis
-from sacro_deltab.simulate import smith_cohort
 
 
 @pytest.fixture(scope="module")

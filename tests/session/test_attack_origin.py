@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from sacro_deltab import DeltabSession
+from sacro_deltab.cohort.simulate import smith_cohort
+from sacro_deltab.ledger import open_ledger
 from sacro_deltab.privacy import Basis
-from sacro_deltab.privacy.ledger import open_ledger
-from sacro_deltab.simulate import smith_cohort
 
 
 def test_only_the_deltas_that_the_private_model_gave_are_formal(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ledger = open_ledger("budget.db", create=True)
     pins = [{"id": ledger.id, "head_key": ledger.head_key}]
-    monkeypatch.setattr("sacro_deltab.acro_session._pins", lambda trust, ruleset: pins)
+    monkeypatch.setattr("sacro_deltab.session.acro_session._pins", lambda trust, ruleset: pins)
     public, people = smith_cohort(600, 10, seed=1), smith_cohort(400, 10, seed=2)
     basis = Basis.from_public(public.X, public.age, public.feature_names, n_components=3, made_on="public people")
     ids = [f"P{i:03d}" for i in range(400)]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sacro_deltab.errors import InputError, RefusedError
+from sacro_deltab.base.errors import InputError, RefusedError
 from sacro_deltab.session.statistics import carriers
 
 

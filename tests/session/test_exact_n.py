@@ -14,12 +14,12 @@ from declarations import ATTEST, DECLARE
 from session_helpers import new_session
 
 from sacro_deltab import DeltabSession
-from sacro_deltab.errors import PrivacyError, RefusedError
+from sacro_deltab.base.errors import PrivacyError, RefusedError
+from sacro_deltab.check import check_paths
+from sacro_deltab.cohort.simulate import smith_cohort
+from sacro_deltab.measure.grouping import AgeBands
 from sacro_deltab.privacy import Basis
-from sacro_deltab.screening import check_paths
-from sacro_deltab.session.grouping import AgeBands
-from sacro_deltab.session.pipeline import quiet_acro
-from sacro_deltab.simulate import smith_cohort
+from sacro_deltab.run.pipeline import quiet_acro
 
 NAMES = list(smith_cohort(2, 6, seed=1).feature_names)
 PUBLIC = smith_cohort(600, 6, seed=1)
@@ -179,7 +179,7 @@ def test_the_checker_needs_no_word_of_the_session(make_session: Any, place: Path
     folder = session.finalise(place / "out")
     name = f"{entry.name}.csv"
     assert verdicts(folder, **tre(place))[name] != "fail"
-    from sacro_deltab.privacy.ledger import open_ledger
+    from sacro_deltab.ledger import open_ledger
     from sacro_deltab.privacy.spend import BudgetLimits, SpendRequest
 
     open_ledger(place / "budget.db").spend(

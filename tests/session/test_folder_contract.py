@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 from session_helpers import new_session, write_profile
 
-from sacro_deltab.errors import InputError, RefusedError
+from sacro_deltab.base.errors import InputError, RefusedError
+from sacro_deltab.judging.record import CELL_CHECK
 from sacro_deltab.outputs import document_errors
-from sacro_deltab.record import CELL_CHECK
 
 
 def load(folder: Path) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def test_every_file_is_listed_once_or_is_structure(finished: tuple[Any, Path]) -
 
 
 def test_check_comes_to_the_same_verdicts(finished: tuple[Any, Path]) -> None:
-    from sacro_deltab.screening import check_paths
+    from sacro_deltab.check import check_paths
 
     session, folder = finished
     report = check_paths([folder], profile=folder.parent / "profile.yaml", ledger=folder.parent / "budget.db")

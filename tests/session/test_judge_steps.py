@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from sacro_deltab.errors import InputError
-from sacro_deltab.facts.table_audit import TableAudit
-from sacro_deltab.facts.types import Fact, Facts, Part, Provider, facts_from_json, facts_to_json
-from sacro_deltab.judge import judge_output, transform, verify
-from sacro_deltab.outputs import build
+from sacro_deltab.base.errors import InputError
+from sacro_deltab.judging.judge import judge_output, transform, verify
+from sacro_deltab.measure.table_audit import TableAudit
+from sacro_deltab.outputs import build as build
 from sacro_deltab.outputs.document import MARK, OutputDocument
 from sacro_deltab.rules import load_ruleset
+from sacro_deltab.rules.facts import Fact, Facts, Part, Provider, facts_from_json, facts_to_json
 from sacro_deltab.rules.types import Action
 
 COUNTS = {"A": 120, "B": 60, "C": 45, "D": 40, "E": 33, "F": 30, "G": 28, "H": 12}

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 from session_helpers import new_session
 
-from sacro_deltab.errors import InputError, PrivacyError
+from sacro_deltab.base.errors import InputError, PrivacyError
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.model import BrainAgeDelta
 from sacro_deltab.privacy import Basis
-from sacro_deltab.simulate import smith_cohort
 
 N_FACTS = ("n", "n_node", "residual_dof")
 

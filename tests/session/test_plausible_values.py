@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sacro_deltab.errors import RefusedError
+from sacro_deltab.base.errors import RefusedError
 from sacro_deltab.rules import load_ruleset
 from sacro_deltab.session.plausible import refuse_other_than_deltas
 

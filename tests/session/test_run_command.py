@@ -77,7 +77,7 @@ def test_run_with_upstream_names_and_everything_said(cli: Run, place: Path) -> N
 
 
 def test_run_with_a_basis_spends_and_closes(cli: Run, place: Path) -> None:
-    from sacro_deltab.privacy.ledger import open_ledger
+    from sacro_deltab.ledger import open_ledger
 
     age, x = people(240)
     write(place, age, x)
@@ -271,9 +271,9 @@ def test_a_full_disk_leaves_nothing(cli: Run, place: Path, monkeypatch: pytest.M
 
 
 def test_an_interrupted_run_keeps_the_spend_and_leaves_no_folder(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sacro_deltab.session.pipeline as pipeline
-    from sacro_deltab.privacy.ledger import open_ledger
-    from sacro_deltab.simulate import smith_cohort
+    import sacro_deltab.run.pipeline as pipeline
+    from sacro_deltab.cohort.simulate import smith_cohort
+    from sacro_deltab.ledger import open_ledger
 
     study, public = smith_cohort(200, 6, seed=3), smith_cohort(200, 6, seed=4)
     write(place, study.age.round(1), study.X)

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 from session_helpers import new_session, write_profile
 
-from sacro_deltab.errors import InputError, RefusedError, SacroDeltabError
-from sacro_deltab.session.grouping import AgeBands
+from sacro_deltab.base.errors import InputError, RefusedError, SacroDeltabError
+from sacro_deltab.measure.grouping import AgeBands
 from sacro_deltab.session.statistics import _least_squares
 
 N = 400

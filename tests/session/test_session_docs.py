@@ -26,8 +26,8 @@ def test_the_session_example_runs(place: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_the_declaration_example_is_valid() -> None:
+    from sacro_deltab.judging.said import read_said
     from sacro_deltab.rules import load_ruleset
-    from sacro_deltab.session.said import read_said
 
     (text,) = blocks("session.md", "json")
     said = read_said(json.loads(text), "researcher", load_ruleset())

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sacro_deltab.errors import RefusedError
+from sacro_deltab.base.errors import RefusedError
 from sacro_deltab.session.foreign import add_foreign
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # ACRO's own
@@ -70,7 +70,7 @@ def test_a_table_of_one_person_fewer_is_caught(session: Any, place: Path) -> Non
 
 
 def test_unread_tables_and_regressions_are_said_and_reviewed(session: Any, place: Path) -> None:
-    from sacro_deltab.screening import check_paths
+    from sacro_deltab.check import check_paths
 
     session.acro.crosstab(TABLE.g.rename("unknown"), TABLE.h)
     session.acro.ols(TABLE.d, RNG.normal(size=(400, 1)))

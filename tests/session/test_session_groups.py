@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sacro_deltab.errors import InputError
-from sacro_deltab.facts.measure import cell_parts, largest_share, nk_check
-from sacro_deltab.facts.people import MISSING, Roster, group_labels, numbers
-from sacro_deltab.session.grouping import AgeBands, make_grouping, table_type
+from sacro_deltab.base.errors import InputError
+from sacro_deltab.measure.grouping import AgeBands, make_grouping, table_type
+from sacro_deltab.measure.measure import cell_parts, largest_share, nk_check
+from sacro_deltab.measure.people import MISSING, Roster, group_labels, numbers
 
 ROSTER = Roster.of(6, None)
 VALUES = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])

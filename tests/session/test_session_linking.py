@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sacro_deltab.errors import RefusedError
-from sacro_deltab.facts.linked import LinkedTables, PrintedCell
+from sacro_deltab.base.errors import RefusedError
+from sacro_deltab.measure.linked import LinkedTables, PrintedCell
 from sacro_deltab.session.foreign import know_groups
 from sacro_deltab.tables import TablePolicy
 

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 from session_helpers import ATTEST, DECLARE, new_session, write_profile
 
-from sacro_deltab.errors import RefusedError
+from sacro_deltab.base.errors import RefusedError
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.privacy import Basis
-from sacro_deltab.simulate import smith_cohort
 
 RNG = np.random.default_rng(31)
 DELTAS = RNG.normal(0.6, 4.0, 400)
@@ -153,8 +153,8 @@ def test_a_later_session_knows_whose_numbers_left(make_session: Any, place: Path
 
 
 def test_pairs_are_known_after_a_kill(make_session: Any, place: Path) -> None:
-    from sacro_deltab.acro_session import DeltabSession
-    from sacro_deltab.session.pipeline import quiet_acro
+    from sacro_deltab.run.pipeline import quiet_acro
+    from sacro_deltab.session.acro_session import DeltabSession
 
     killed = make_session()
     killed.release_feature_summary(X)

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sacro_deltab.errors import InputError
-from sacro_deltab.outputs.document import Column, OutputDocument
-from sacro_deltab.record import (
+from sacro_deltab.base.errors import InputError
+from sacro_deltab.judging.record import (
     CELL_CHECK,
     Draft,
     file_problem,
@@ -21,6 +20,7 @@ from sacro_deltab.record import (
     suppressed_cells,
     validate_draft,
 )
+from sacro_deltab.outputs.document import Column, OutputDocument
 from sacro_deltab.rules.types import Effect, Finding
 
 DOCUMENT = OutputDocument(

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from session_helpers import new_session, write_profile
 
-from sacro_deltab.errors import InputError, RefusedError
-from sacro_deltab.session.grouping import AgeBands
+from sacro_deltab.base.errors import InputError, RefusedError
+from sacro_deltab.measure.grouping import AgeBands
 from sacro_deltab.tables.solver import SolverError
 
 
@@ -245,8 +245,8 @@ def test_records_that_would_break_the_viewer_stop_finalise(make_session: Any, va
 def test_a_killed_session_is_finished_from_its_journal(make_session: Any, values: Any, place: Path) -> None:
     from declarations import ATTEST, DECLARE
 
-    from sacro_deltab.acro_session import DeltabSession
-    from sacro_deltab.session.pipeline import quiet_acro
+    from sacro_deltab.run.pipeline import quiet_acro
+    from sacro_deltab.session.acro_session import DeltabSession
 
     killed = make_session()
     killed.release_sd(values)
@@ -284,7 +284,7 @@ def test_differences_with_an_earlier_release_are_judged(make_session: Any, value
 
 
 def test_a_declaration_file_is_checked(make_session: Any, place: Path) -> None:
-    from sacro_deltab.session.said import read_said
+    from sacro_deltab.judging.said import read_said
 
     bad = place / "declare.json"
     for text, match in (
@@ -303,7 +303,7 @@ def test_a_declaration_file_is_checked(make_session: Any, place: Path) -> None:
 def test_nobody_can_declare_what_is_measured(make_session: Any, values: Any) -> None:
     from declarations import DECLARE
 
-    from sacro_deltab.session.said import read_said
+    from sacro_deltab.judging.said import read_said
 
     session = make_session()
     session.declared = read_said({**DECLARE, "facts": {**DECLARE["facts"], "n": 5000}}, "researcher", session.ruleset)
@@ -315,8 +315,8 @@ def test_nobody_can_declare_what_is_measured(make_session: Any, values: Any) -> 
 
 
 def test_private_training_and_its_weights(make_session: Any, place: Path) -> None:
+    from sacro_deltab.cohort.simulate import smith_cohort
     from sacro_deltab.privacy.basis import Basis
-    from sacro_deltab.simulate import smith_cohort
 
     public, study = smith_cohort(300, 20, seed=1), smith_cohort(400, 20, seed=2)
     basis = Basis.from_public(public.X, public.age, public.feature_names, n_components=3, made_on="simulated")
@@ -357,7 +357,7 @@ def test_private_training_and_its_weights(make_session: Any, place: Path) -> Non
 
 
 def test_budget_is_refused_when_spent(make_session: Any, values: Any) -> None:
-    from sacro_deltab.errors import BudgetError
+    from sacro_deltab.base.errors import BudgetError
 
     session = make_session()
     for _ in range(4):

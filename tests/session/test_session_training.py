@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from declarations import ATTEST, DECLARE
 
-from sacro_deltab.errors import InputError, RefusedError
+from sacro_deltab.base.errors import InputError, RefusedError
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.privacy import Basis
-from sacro_deltab.simulate import smith_cohort
 
 PUBLIC, STUDY = smith_cohort(300, 8, seed=1), smith_cohort(400, 8, seed=2)
 BASIS = Basis.from_public(PUBLIC.X, PUBLIC.age, PUBLIC.feature_names, n_components=3, made_on="simulated")
@@ -42,8 +42,8 @@ def test_a_test_that_breaks_costs_no_model(make_session: Any, monkeypatch: pytes
 
 
 def test_a_resumed_session_says_that_its_models_are_gone(make_session: Any, place: Path) -> None:
-    from sacro_deltab.acro_session import DeltabSession
-    from sacro_deltab.session.pipeline import quiet_acro
+    from sacro_deltab.run.pipeline import quiet_acro
+    from sacro_deltab.session.acro_session import DeltabSession
 
     killed = make_session()
     model = killed.train_private(FRAME, STUDY.age, basis=BASIS, epsilon=0.5, membership_test=False)
@@ -62,8 +62,8 @@ def test_a_resumed_session_says_that_its_models_are_gone(make_session: Any, plac
 
 def test_an_interrupt_between_journal_and_record_is_a_drop(make_session: Any, place: Path, monkeypatch: Any) -> None:
     import sacro_deltab.session.recording as recording
-    from sacro_deltab.acro_session import DeltabSession
-    from sacro_deltab.session.pipeline import quiet_acro
+    from sacro_deltab.run.pipeline import quiet_acro
+    from sacro_deltab.session.acro_session import DeltabSession
 
     values = np.random.default_rng(0).normal(0, 4, 400)
     killed = make_session()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sacro_deltab.errors import InputError
+from sacro_deltab.base.errors import InputError
 from sacro_deltab.tables.rounding import (
     round_n,
     round_p_value,

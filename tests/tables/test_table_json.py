@@ -12,8 +12,8 @@ import pytest
 import tables_brute as brute
 from typer.testing import CliRunner
 
+from sacro_deltab.base.errors import InputError, SacroDeltabError
 from sacro_deltab.cli import _register, app
-from sacro_deltab.errors import InputError, SacroDeltabError
 from sacro_deltab.tables import Problem
 from sacro_deltab.tables.answers import audit_answer
 from sacro_deltab.tables.table import load_case

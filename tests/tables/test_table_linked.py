@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from sacro_deltab.errors import InputError
+from sacro_deltab.base.errors import InputError
 from sacro_deltab.tables import (
     CellSpec,
     Problem,
@@ -101,8 +101,8 @@ def test_a_dropped_person_is_found_and_named() -> None:
 
 
 def test_identities_by_model() -> None:
+    from sacro_deltab.cohort.simulate import smith_cohort
     from sacro_deltab.model import BrainAgeDelta
-    from sacro_deltab.simulate import smith_cohort
 
     cohort = smith_cohort(240, 20, seed=2)
     confounds = np.random.default_rng(1).normal(size=(240, 2))

@@ -11,7 +11,7 @@ import tables_brute as brute
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sacro_deltab.errors import InputError
+from sacro_deltab.base.errors import InputError
 from sacro_deltab.tables import Limits, Problem, TablePolicy, audit_pattern, protect, suggest_merges
 from sacro_deltab.tables.solver import SolverError
 

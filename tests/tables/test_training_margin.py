@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sacro_deltab.facts.linked import LinkedTables, PrintedCell
-from sacro_deltab.facts.margins import margins
+from sacro_deltab.measure.linked import LinkedTables, PrintedCell
+from sacro_deltab.measure.margins import margins
 from sacro_deltab.tables import TablePolicy
 
 POLICY = TablePolicy(20, Fraction(3, 10), 10, 2.0, n_round_base=5, n_round_below=100, value_bounds=(-40.0, 40.0))
@@ -55,8 +55,8 @@ def test_margin_reaches_people_in_no_printed_cell() -> None:
 
 
 def fitted(kind: str = "unbiased_quadratic") -> tuple[np.ndarray, np.ndarray]:
+    from sacro_deltab.cohort.simulate import smith_cohort
     from sacro_deltab.model import BrainAgeDelta
-    from sacro_deltab.simulate import smith_cohort
 
     cohort = smith_cohort(300, 20, seed=4)
     model = BrainAgeDelta(n_components=5).fit(cohort.X, cohort.age)

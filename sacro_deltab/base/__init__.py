@@ -1,0 +1,1 @@
+"""What every room stands on: errors with place and next step, the packaged data, schemas."""

@@ -1,0 +1,317 @@
+"""`check_paths`: judge folders, files and archives; the one way in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..base.errors import InputError, UnreadableError
+from ..inert.limits import DEFAULT, Limits
+from ..inert.reading import read_content
+from ..inert.snapshot import Snapshot, take
+from ..judging.report import FileReport, Report, note
+from .acro_folder import check_acro
+from .context import Context
+from .facts_file import read_facts
+from .folder import STRUCTURE_FOLDERS, Entry, list_folder, listing_findings
+from .hidden_n import recovered_ns
+from .known import Known
+from .ledger_check import LedgerView, open_view, pins
+from .records import Record, parse_results
+from .session_evidence import read_evidence_part
+from .session_folder import check_session
+from .session_state import Session
+from .single import check_file
+from .structure import checksum_findings, read_json_part, threshold_findings, unlisted_findings
+
+if TYPE_CHECKING:
+    from ..rules import RuleSet
+
+
+def check_paths(
+    paths: Iterable[str | Path],
+    *,
+    ruleset: RuleSet | str | Path | None = None,
+    profile: str | Path | None = None,
+    facts_file: str | Path | None = None,
+    declare: str | Path | None = None,
+    cohort: str | Path | None = None,
+    trust: Any = None,
+    ledger: str | Path | None = None,
+    waivers: Sequence[Any] | str | Path | None = (),
+    today: date | None = None,
+    limits: Limits = DEFAULT,
+) -> Report:
+    """Judge everything named in `paths`.
+
+    Parameters
+    ----------
+    paths
+        Session folders, plain ACRO folders, other folders, archives, single files.
+    ruleset, profile
+        A loaded rule set, or what `rules.load_ruleset` takes. Never read from what is checked.
+    facts_file
+        What the TRE attests, now, about files without evidence or about outputs of a session.
+    declare
+        What the researcher declares now (role `researcher`): it fills in what a session was not told, and is held
+        against what it was told.
+    cohort
+        A CSV, one row a person: facts are measured again from it.
+    trust
+        A trust file or a loaded `Trust`: pins ledgers.
+    ledger
+        URL or file of the ledger. Without it, `budget.db` beside the folder is tried when one is pinned.
+    waivers
+        Loaded waivers, or a file or folder of them; none by default.
+
+    Raises
+    ------
+    InputError
+        When a path does not exist or an option file cannot be used (exit 2).
+    """
+    context = _context(ruleset, profile, facts_file, cohort, trust, waivers, today, limits)
+    if declare is not None:
+        from ..judging.said import read_said
+
+        context.declared = read_said(declare, "researcher", context.ruleset)
+    report = Report(context.rule_set_json())
+    profile_info = context.ruleset.profile
+    if profile_info is not None:
+        report.declared += [
+            {"name": k, "value": v, "by": f"attested by profile {profile_info.id}", "in": "profile", "simulated": False}
+            for k, v in sorted(profile_info.attest.items())
+        ]
+    listed = [Path(path) for path in paths]
+    if not listed:
+        raise InputError("nothing to check was named", next_step="Give a folder or files.")
+    for path in listed:
+        if not path.exists() and not path.is_symlink():
+            raise InputError("there is no such file or folder", path=path)
+        if not path.is_symlink() and not os.access(path, os.R_OK):
+            raise UnreadableError("you may not read it", path=path, next_step="Ask for the right to read it.")
+    singles = [path for path in listed if path.is_symlink() or not path.is_dir()]
+    for path in listed:
+        if path not in singles:
+            report.extend(_check_folder(path, context, ledger))
+    if context.facts is not None and context.facts.is_for_one and len({_stem(path) for path in listed}) > 1:
+        raise InputError(
+            "the facts speak of one output, but several were named",
+            path=facts_file,
+            next_step='Name the file each belongs to: {"files": {"delta_mean.csv": {...}}}.',
+        )
+    if singles:
+        report.extend(_check_singles([(path, str(path)) for path in singles], context))
+    if context.cohort is not None:
+        report.cohort = {
+            "n": context.cohort.n,
+            "measured": context.cohort.measured,
+            "not_measured": context.cohort.unmeasured,
+        }
+    return report
+
+
+def _stem(path: Path) -> str:
+    return path.name.rsplit(".", 1)[0]
+
+
+def _context(
+    ruleset: Any,
+    profile: Any,
+    facts_file: Any,
+    cohort: Any,
+    trust: Any,
+    waivers: Any,
+    today: date | None,
+    limits: Limits,
+) -> Context:
+    from ..rules import load_ruleset, load_waivers
+
+    if ruleset is None or isinstance(ruleset, str | Path):
+        ruleset = load_ruleset(ruleset, profile=profile)
+    elif profile is not None:
+        raise InputError("a profile is applied when the rule set is loaded, not after")
+    if isinstance(trust, str | Path):
+        from ..ledger.trust import load_trust
+
+        trust = load_trust(trust)
+    if isinstance(waivers, str | Path):
+        waivers = load_waivers(waivers)
+    context = Context(
+        ruleset=ruleset,
+        waivers=tuple(waivers or ()),
+        today=today,
+        facts=read_facts(facts_file) if facts_file is not None else None,
+        trust=trust,
+        limits=limits,
+    )
+    if cohort is not None:
+        from .recompute.cohort_check import read_cohort_facts
+
+        context.cohort = read_cohort_facts(cohort, context.ruleset.parameters)
+        context.known.add_ns([context.cohort.n])
+        context.known.columns = context.cohort.file.sorted_columns()
+    return context
+
+
+# --- single files -----------------------------------------------------------------------------------------------------
+
+
+def _check_singles(files: list[tuple[Path, str]], context: Context) -> Report:
+    report = Report(context.rule_set_json())
+    known = _learn(files, context)
+    local = replace(context, known=known)
+    for path, name in files:
+        try:
+            snapshot = take(path, name, context.limits)
+        except UnreadableError as error:
+            failed = FileReport(name)
+            failed.add(note("unreadable", "block", f"Not read: {error.what}.", next_step=error.next_step))
+            report.outputs.append(failed)
+            continue
+        report.outputs += check_file(snapshot, local)
+    return report
+
+
+def _learn(files: list[tuple[Path, str]], context: Context) -> Known:
+    """Numbers of people that the files together give away: one file's N unmasks another's vector."""
+    known = replace(context.known, ns=set(context.known.ns))
+    if len(files) > 200:
+        return known
+    lengths: dict[int, set[str]] = {}
+    for path, name in files:
+        try:
+            snapshot = take(path, name, context.limits)
+        except UnreadableError:
+            continue
+        if len(snapshot.data) > 8_000_000:
+            continue
+        content = read_content(snapshot, context.limits)
+        known.add_ns(n for n, _ in recovered_ns(content, name.replace("\\", "/").rsplit("/", 1)[-1]))
+        for info in content.arrays:
+            if info.shape and info.shape[0] >= 20:
+                lengths.setdefault(info.shape[0], set()).add(name)
+    known.add_ns(length for length, names in lengths.items() if len(names) >= 2)
+    return known
+
+
+# --- folders ----------------------------------------------------------------------------------------------------------
+
+
+def _check_folder(root: Path, context: Context, ledger: str | Path | None) -> Report:
+    report = Report(context.rule_set_json())
+    try:
+        entries = list_folder(root, context.limits)
+    except UnreadableError as error:
+        report.folder_findings.append(note("folder", "block", f"{root.name}: {error.what}."))
+        return report
+    if not any(entry.kind == "file" for entry in entries) and not any(entry.kind == "link" for entry in entries):
+        raise InputError("the folder holds no files", path=root)
+    report.folder_findings += listing_findings(entries)
+    names = {entry.name for entry in entries}
+    if "evidence.json" in names:
+        report.folder_findings.append(
+            note(
+                "federated",
+                "block",
+                "This is a federated evidence folder: it holds exact counts, sums and maxima of each "
+                "cell, without suppression.",
+                next_step="Use `sacro-deltab aggregate` on certified node files instead.",
+            )
+        )
+    if "results.json" not in names:
+        if any(entry.top == "inside" for entry in entries):
+            report.folder_findings.append(
+                note("no-results", "block", "There is an inside/ but no results.json: not a finished session.")
+            )
+        files = [(root / entry.name, entry.name) for entry in entries if entry.kind == "file"]
+        report.extend(_check_singles(files, context))
+        return report
+    _check_results_folder(root, entries, context, ledger, report)
+    return report
+
+
+def _check_results_folder(
+    root: Path, entries: list[Entry], context: Context, ledger: str | Path | None, report: Report
+) -> None:
+    limits = context.limits
+    data, faults = read_json_part(root, "results.json", limits)
+    report.folder_findings += faults
+    if faults:
+        return
+    records, faults = parse_results(data)
+    report.folder_findings += faults
+    report.folder_findings += unlisted_findings(entries, records)
+    files = _read_listed(root, records, entries, report, limits)
+    report.folder_findings += checksum_findings(root, entries, files, limits)
+    report.folder_findings += _foreign_json(entries, records)
+    strict = context.min_n()
+    config: Any = None
+    if any(entry.name == "config.json" for entry in entries):
+        config, faults = read_json_part(root, "config.json", limits)
+        report.folder_findings += faults
+    else:
+        report.folder_findings.append(
+            note("config", "review", "There is no config.json: ACRO's thresholds are unknown.")
+        )
+    if config is not None:
+        report.thresholds, faults = threshold_findings(config, context.ruleset.parameters)
+        report.folder_findings += faults
+        strict = max([strict, *(int(row["decides"]) for row in report.thresholds if row["name"] == "safe_threshold")])
+    ours = [record for record in records if record.is_ours]
+    has_inside = any(entry.top == "inside" for entry in entries)
+    session = Session(root, context, records, files, None, LedgerView(), strict, report)
+    if ours or has_inside:
+        session.evidence, faults = read_evidence_part(root, entries, limits)
+        report.folder_findings += faults
+        session.view = _ledger_view(root, ledger, context)
+        report.folder_findings += session.view.findings
+        report.privacy = {"ledger": session.view.to_json(), "recorded": (session.evidence or {}).get("privacy")}
+        check_session(session)
+    plain = [r for r in records if r not in ours and session.entry_of(r) is None and not _paper(r, has_inside, ours)]
+    check_acro(report, plain, files, context, strict, n_protected=session.n_protected)
+
+
+def _paper(record: Record, has_inside: bool, ours: list[Record]) -> bool:
+    from .session_folder import is_special
+
+    return bool(ours or has_inside) and is_special(record)
+
+
+def _read_listed(
+    root: Path, records: list[Record], entries: list[Entry], report: Report, limits: Limits
+) -> dict[str, Snapshot]:
+    present = {entry.name for entry in entries if entry.kind == "file"}
+    files: dict[str, Snapshot] = {}
+    for record in records:
+        for ref in record.files:
+            if ref.name not in present or ref.name in files:
+                continue
+            try:
+                files[ref.name] = take(root / ref.name, ref.name, limits)
+            except UnreadableError as error:
+                report.folder_findings.append(note("unreadable", "block", f"{ref.name}: {error.what}."))
+    return files
+
+
+def _foreign_json(entries: list[Entry], records: list[Record]) -> Iterable[Any]:
+    """Other JSON at the top that the viewer opens while it looks for the session."""
+    listed = {ref.name for record in records for ref in record.files}
+    for entry in entries:
+        if entry.kind == "file" and "/" not in entry.name and entry.name.lower().endswith(".json"):
+            if entry.name in listed or entry.top in STRUCTURE_FOLDERS or entry.name in ("results.json", "config.json"):
+                continue
+            yield note("foreign-json", "block", f"{entry.name}: the viewer may take it for the session itself.")
+
+
+def _ledger_view(root: Path, ledger: str | Path | None, context: Context) -> LedgerView:
+    pinned = pins(context.trust, context.ruleset)
+    if ledger is not None:
+        return open_view(ledger, pinned, named=True)
+    for candidate in (root.resolve().parent / "budget.db", Path("budget.db")):
+        if pinned and candidate.is_file():
+            return open_view(candidate, pinned, named=False)
+    return LedgerView()

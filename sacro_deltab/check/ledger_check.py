@@ -1,0 +1,190 @@
+"""Does noise count? Only through a ledger that the TRE pinned, whole, and closed by the digest of these very bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..base.errors import SacroDeltabError
+from ..inert.snapshot import Snapshot
+from ..judging.report import Noted, note
+
+if TYPE_CHECKING:
+    from ..ledger import Ledger
+    from ..rules.facts import Facts
+
+_ASK = ("Was the noise drawn as the record says? Nothing here proves it.",)
+
+
+@dataclass
+class LedgerView:
+    """What a pinned, verified ledger says about the files of one folder.
+
+    `counts` is False whenever any condition fails; then no noise is formal and `ledger.pinned` is false.
+    """
+
+    counts: bool = False
+    findings: list[Noted] = field(default_factory=list)
+    ledger: Ledger | None = None
+    closed: dict[tuple[str | None, str], int] = field(default_factory=dict)  # (file name, digest) → the spend it closes
+    spends: dict[int, Mapping[str, Any]] = field(default_factory=dict)  # what each spend paid for
+    protected: set[str | None] = field(default_factory=set)  # partitions with a spend under add_remove
+
+    def protects_n(self, cohort: str, unit: str) -> bool:
+        """Whether a release under add_remove, which protects N, was paid for on this cohort (any, where unreadable)."""
+        from ..ledger.canonical import partition_key
+
+        try:
+            return partition_key(cohort, unit) in self.protected
+        except SacroDeltabError:
+            return bool(self.protected)
+
+    def to_json(self) -> dict[str, Any] | None:
+        """For the report's `privacy`."""
+        if self.ledger is None:
+            return None
+        return {"id": self.ledger.id, "head": self.ledger.head, "pinned": self.ledger.pinned, "counts": self.counts}
+
+
+def pins(trust: Any, ruleset: Any) -> list[Mapping[str, str]]:
+    """Ledgers that the trust file and the site profile pin."""
+    found: list[Mapping[str, str]] = []
+    if trust is not None:
+        found += [{"id": pin.id, "head_key": pin.head_key} for pin in trust.ledgers]
+    profile = ruleset.profile
+    if profile is not None:
+        found += [{"id": str(pin["id"]), "head_key": str(pin["head_key"])} for pin in profile.ledgers]
+    return found
+
+
+def open_view(url: str | Path | None, pinned: list[Mapping[str, str]], *, named: bool) -> LedgerView:
+    """Open and verify a ledger. `named` says whether the user asked for it (then trouble is an error of the folder)."""
+    view = LedgerView()
+    if url is None or not pinned:
+        if named and not pinned:
+            view.findings.append(
+                note(
+                    "ledger",
+                    "label",
+                    "A ledger was given, but no trust file or profile pins one: it counts for nothing.",
+                    next_step="Give --trust FILE or --profile FILE.",
+                )
+            )
+        return view
+    from ..ledger import open_ledger
+
+    try:
+        view.ledger = open_ledger(url, create=False, pins=pinned, read_only=True)
+        report = view.ledger.verify()
+    except SacroDeltabError as error:
+        view.findings.append(
+            note(
+                "ledger",
+                "block" if named else "label",
+                f"The ledger cannot be used: {error.what}.",
+                next_step=error.next_step,
+            )
+        )
+        view.ledger = None
+        return view
+    if not view.ledger.pinned:
+        view.findings.append(
+            note("ledger", "label", "This ledger is not the one that the TRE pinned; it counts for nothing.")
+        )
+        return view
+    if not report.ok:
+        view.findings.append(
+            note(
+                "ledger",
+                "block",
+                f"The pinned ledger does not hold: {report.problems[0]}.",
+                next_step="Run `sacro-deltab ledger verify`.",
+            )
+        )
+        return view
+    view.counts = True
+    for entry in view.ledger.history():
+        if entry.kind == "spend":
+            view.spends[entry.seq] = json.loads(entry.body)
+            if view.spends[entry.seq].get("adjacency") == "add_remove":
+                view.protected.add(entry.partition)
+        if entry.kind == "close" and entry.ref is not None:
+            body = json.loads(entry.body)
+            if "files" not in body:  # closed with one digest: one file, whatever its name
+                view.closed.setdefault((None, str(body["sha256"])), entry.ref)
+            for name, digest in body.get("files", {}).items():
+                view.closed.setdefault((str(name), str(digest)), entry.ref)
+    return view
+
+
+def spend_of(view: LedgerView, files: Iterable[Snapshot]) -> int | None:
+    """Number of the spend whose closing entry names exactly these bytes under these names, or None.
+
+    Every file of an output must be closed, all by the same spend: bytes of a noisy release under another name, or a
+    changed file beside an honest one, prove nothing.
+    """
+    if not view.counts:
+        return None
+    found = set()
+    for snapshot in files:
+        spend = view.closed.get((snapshot.name, snapshot.sha256))
+        found.add(view.closed.get((None, snapshot.sha256)) if spend is None else spend)
+    return found.pop() if len(found) == 1 else None
+
+
+def spend_findings(
+    view: LedgerView, spend: int, facts: Facts, statement: Mapping[str, Any] | None, name: str
+) -> Iterable[Noted]:
+    """What the evidence says of the noise, held against the entry that paid for it."""
+    paid = view.spends.get(spend)
+    if paid is None:
+        yield _differs(f"Entry {spend}, which these bytes close, is no spend.")
+        return
+    if name not in paid["outputs"] and paid["outputs"]:
+        yield _differs(f"Entry {spend} of the ledger paid for other outputs than this one.")
+    said = {key: None if (fact := facts.get(fact_name)) is None else fact.value for key, fact_name in _SAID.items()}
+    rows: list[tuple[str, Any, Any]] = [(k, value, paid.get(k)) for k, value in said.items() if value is not None]
+    rows += [(key, statement.get(key), paid.get(key)) for key in _STATED if statement is not None]
+    for key, recorded, booked in rows:
+        if not _equal(recorded, booked):
+            yield _differs(f"{key} is recorded as {recorded}; entry {spend} of the ledger says {booked}.")
+    totals = (("ledger.epsilon_total", "after", "epsilon"), ("ledger.earlier_model_exports", "before", "exports"))
+    for fact_name, when, key in totals:
+        fact = facts.get(fact_name)
+        booked = float(paid[when][key])
+        if fact is not None and isinstance(fact.value, int | float) and fact.value < booked - 1e-9:
+            yield _differs(f"{fact_name} is recorded as {fact.value}; the ledger says at least {booked:g}.")
+
+
+_SAID = {"epsilon": "dp.epsilon", "delta_dp": "dp.delta", "adjacency": "dp.adjacency", "label": "dp.label"}
+_STATED = ("epsilon", "delta_dp", "mu", "adjacency", "label", "mechanism")
+
+
+def _equal(recorded: Any, booked: Any) -> bool:
+    if isinstance(recorded, int | float) and isinstance(booked, int | float):
+        return abs(recorded - booked) <= 1e-9 * max(1.0, abs(booked))
+    return bool(recorded == booked)
+
+
+def _differs(what: str) -> Noted:
+    return note(
+        "ledger-differs",
+        "block",
+        what,
+        outside="What is said of the noise is not what the ledger holds.",
+        next_step="Run the session again; the ledger decides.",
+    )
+
+
+def unproved(what: str) -> Noted:
+    """Noise that rests on the folder's own word."""
+    return note(
+        "noise-unproved",
+        "review",
+        what,
+        asks=_ASK,
+        next_step="Check with --ledger URL and a trust file or profile that pins it.",
+    )

@@ -1,0 +1,133 @@
+"""The certificate files of a folder: they leave too, so they may say only what follows from the rest of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ..base.errors import SacroDeltabError
+from ..judging.report import FileReport, Noted, note
+from .folder import CERTIFICATES
+from .records import Record
+
+if TYPE_CHECKING:
+    from ..certificate.envelope import ParsedEnvelope
+    from .session_state import Session
+
+_STEP = "Run `sacro-deltab certify` or finalise the session again; never edit a certificate."
+
+
+def judge_certificate(session: Session, record: Record, report: FileReport) -> None:
+    """`certificate.json` and `certificate.dsse.json`."""
+    snapshot = session.files.get(report.file)
+    report.title = "Certificate" if report.file == "certificate.json" else "Signed certificate"
+    if snapshot is None:
+        return
+    from .session_records import record_texts
+
+    report.add(*record_texts(record))
+    try:
+        if report.file == "certificate.json":
+            report.add(*_statement(session, snapshot.data))
+        else:
+            report.add(*_envelope(session, snapshot.data))
+    except SacroDeltabError as error:
+        report.add(note("certificate", "block", f"It is not a certificate: {error.what}.", next_step=_STEP))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        report.add(note("certificate", "block", f"It is not a certificate ({type(error).__name__}).", next_step=_STEP))
+
+
+def _statement(session: Session, data: bytes) -> Iterator[Noted]:
+    from ..certificate.canonical import canonical_json, read_canonical
+
+    statement = read_canonical(data, path="certificate.json", what="statement")
+    if set(statement) == {"placeholder"}:
+        yield note(
+            "certificate",
+            "review",
+            "The certificate is still a placeholder: the session was not finished.",
+            next_step=_STEP,
+            asks=("Is a certificate expected with this release?",),
+        )
+        if data != canonical_json({"placeholder": "the statement is written when the session is finalised"}):
+            yield note("certificate", "block", "The placeholder holds something else.", next_step=_STEP)
+        return
+    yield from _subjects(session, statement)
+    yield from _rebuilt(session, statement)
+
+
+def _subjects(session: Session, statement: Any) -> Iterator[Noted]:
+    named = {
+        str(s["name"]): str(s["digest"]["sha256"]) for s in statement["subject"] if "sha256" in s.get("digest", {})
+    }
+    for name, snapshot in session.files.items():
+        if name in CERTIFICATES:
+            continue
+        if name not in named:
+            yield note("certificate", "block", f"The certificate does not cover {name}.", next_step=_STEP)
+        elif named[name] != snapshot.sha256:
+            yield note("certificate", "block", f"{name} is not the file that the certificate covers.", next_step=_STEP)
+
+
+def _rebuilt(session: Session, statement: Any) -> Iterator[Noted]:
+    """The same statement made again from this folder: every byte must follow from it."""
+    from ..certificate.statement import departures
+
+    parts = departures(session.root, statement, session.evidence, session.context.ruleset)
+    if parts:
+        where = ", ".join(parts)
+        yield note(
+            "certificate",
+            "review",
+            f"The certificate does not follow from this folder and rule set: {where}.",
+            next_step=_STEP,
+            asks=("Was the certificate made under another rule set or version?",),
+        )
+
+
+def _envelope(session: Session, data: bytes) -> Iterator[Noted]:
+    from ..certificate.envelope import parse_envelope
+    from ..certificate.seal import placeholder_envelope
+
+    if data == placeholder_envelope():
+        yield note("certificate", "label", "Nobody has signed the certificate yet.")
+        return
+    envelope = parse_envelope(data)
+    if envelope.to_bytes() != data:
+        yield note("certificate", "block", "The envelope holds more than payload and signatures.", next_step=_STEP)
+    from ..certificate.canonical import read_canonical
+
+    statement = read_canonical(envelope.payload, path="certificate.dsse.json", what="statement")
+    yield from _nothing_else(statement)
+    yield from _subjects(session, statement)
+    yield from _signatures(session, envelope, statement)
+
+
+def _nothing_else(statement: Any) -> Iterator[Noted]:
+    """A signed statement may be of another check than this one, but it holds what statements hold and no more."""
+    from ..certificate.verify import check_type, schema_problems
+
+    check_type(statement)
+    problems = schema_problems(statement)
+    if problems:
+        yield note("certificate", "block", f"What was signed is no statement: {problems[0]}.", next_step=_STEP)
+
+
+def _signatures(session: Session, envelope: ParsedEnvelope, statement: Any) -> Iterator[Noted]:
+    from ..certificate.envelope import check_signatures
+
+    trust = session.context.trust
+    if trust is None:
+        yield note(
+            "certificate",
+            "review",
+            "Its signatures were not checked: without a trust file anybody may have written it.",
+            next_step="Give --trust FILE, or run `sacro-deltab verify`.",
+            asks=("Does `sacro-deltab verify` accept this certificate?",),
+        )
+        return
+    made = statement["predicate"]["made"]
+    _, problems = check_signatures(envelope, trust, str(made["node"]), (datetime.fromisoformat(str(made["time"])),))
+    for problem in problems:
+        yield note("certificate", "block", f"The signed certificate: {problem}.", next_step=_STEP)

@@ -1,0 +1,1 @@
+"""The checker's second measurement: what a session said, made again from a cohort."""

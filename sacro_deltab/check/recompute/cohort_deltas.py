@@ -1,0 +1,163 @@
+"""Deltas of the cohort's people, from wherever a session could have them: a column, the recorded weights, a plain fit.
+
+Each source is only a proposal: facts are compared with the source that agrees with an output, and forged facts agree
+with none. Per-subject values; nothing here leaves the TRE.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...base.errors import SacroDeltabError
+from ...outputs import OutputDocument
+from .cohort_file import CohortFile
+
+NAMES = ("delta", "brain_age_delta", "delta_unbiased_quadratic", "delta_unbiased", "delta_simple")
+_KINDS = ("unbiased_quadratic", "unbiased", "simple")
+_CONFOUND = "confound "
+_MOST_NUMBERS = 100_000_000  # people × features that are fitted again; a minute's work
+
+
+@dataclass(frozen=True)
+class Source:
+    """One proposal: where the deltas come from, and one value a person (NaN where there is none)."""
+
+    name: str
+    values: Any
+    private: bool = False
+
+
+@dataclass
+class DeltaSources:
+    """Every way of getting deltas from one cohort, worked out once each and only when asked for."""
+
+    cohort: CohortFile
+    documents: dict[str, OutputDocument] = field(default_factory=dict)  # recorded, unrounded, by type
+    n_components: int | None = None
+    _made: dict[str, list[Source]] = field(default_factory=dict)
+
+    def learn(self, evidence: Mapping[str, Any] | None) -> None:
+        """Take the unrounded documents of the evidence: weights to apply, names of features."""
+        for entry in () if evidence is None else evidence["outputs"]:
+            try:
+                document = OutputDocument.from_json(entry["raw"])
+            except (KeyError, TypeError, ValueError):
+                continue
+            noised = (entry["facts"]["facts"].get("dp.applied") or {}).get("value") is True
+            if document.type not in self.documents or noised:
+                self.documents[document.type] = document
+            components = document.about.get("n_components")
+            if type(components) is int and 0 < components < 100_000:
+                self.n_components = components
+
+    def __iter__(self) -> Iterator[Source]:
+        for step in (self._columns, self._weights, self._fits):
+            if step.__name__ not in self._made:
+                self._made[step.__name__] = list(step())
+            yield from self._made[step.__name__]
+
+    @property
+    def has_column(self) -> bool:
+        """Whether the file itself has deltas."""
+        return any(name in self.cohort.numbers for name in NAMES)
+
+    def _columns(self) -> Iterator[Source]:
+        yield from (Source(name, self.cohort.numbers[name]) for name in NAMES if name in self.cohort.numbers)
+
+    def _weights(self) -> Iterator[Source]:
+        """Deltas that the recorded private weights give: predicted age from the folded ones, then the corrections."""
+        import numpy as np
+
+        form, ages = self.prediction(), self.cohort.ages
+        y_mean = self._one("y_mean")
+        if form is None or ages is None or y_mean is None:
+            return
+        u = ages - y_mean
+        simple = form - ages
+        yield Source("the recorded weights", simple, True)
+        b2, b2sq = self._column("beta2"), self._column("beta2sq")
+        mean, slope = self._one("ysq_mean"), self._one("ysq_slope")
+        if b2 is not None and len(b2) == 1:
+            yield Source("the recorded weights", simple - b2[0] * u, True)
+        if b2sq is not None and len(b2sq) == 2 and mean is not None and slope is not None:
+            square = np.square(u) - mean - slope * u
+            yield Source("the recorded weights", simple - b2sq[0] * u - b2sq[1] * square, True)
+
+    def prediction(self) -> Any:
+        """(people,) ages predicted by the recorded folded weights; a missing feature counts as its centre."""
+        import numpy as np
+
+        document = self.documents.get("folded_weights")
+        if document is None or len(document.columns) != 4:
+            return None
+        rows = {str(row[0]): row[1:] for row in document.rows}
+        features = [name for name in rows if name != "(intercept)" and not name.startswith(_CONFOUND)]
+        x = self.cohort.matrix(features)
+        c = [(name, rows[name][2]) for name in rows if name.startswith(_CONFOUND)]
+        extra = self.cohort.matrix([name.removeprefix(_CONFOUND) for name, _ in c]) if c else None
+        if x is None or "(intercept)" not in rows or (c and extra is None):
+            return None
+        try:
+            centre, scale, weight = (np.array([rows[name][i] for name in features], dtype=float) for i in range(3))
+            start = float(rows["(intercept)"][2])  # type: ignore[arg-type]
+            out = np.where(np.isfinite(x), (x - centre) / scale, 0.0) @ weight + start
+            return out if extra is None else out + extra @ np.array([b for _, b in c], dtype=float)
+        except (TypeError, ValueError):
+            return None
+
+    def _fits(self) -> Iterator[Source]:
+        """Deltas of a model without noise, fitted to these people as `run` does where no ε is given."""
+        from ...cohort import read_cohort
+        from ...run.pipeline import fit_deltas
+
+        names = self.features()
+        if self.cohort.ages is None or not names or self.cohort.n * len(names) > _MOST_NUMBERS:
+            return
+        keep = {*names, "age"}
+        others = tuple(str(column.name) for key, column in self.cohort.raw.items() if key not in keep)
+        age = str(self.cohort.raw["age"].name)
+        others = tuple(name for name in others if name.strip().lower() not in ("participant_id",))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                people = read_cohort(self.cohort.path, self.cohort.path, age_column=age, ignore_columns=others)
+                if people.X.shape[0] != self.cohort.n:
+                    return
+                for kind in _KINDS:
+                    yield Source("a model fitted without noise", fit_deltas(people, self.n_components, kind))
+        except (SacroDeltabError, ValueError, ArithmeticError):
+            return
+
+    def trained_on(self) -> list[str]:
+        """Features of the recorded weights; empty where none were recorded."""
+        for kind in ("x_mean", "folded_weights"):
+            document = self.documents.get(kind)
+            if document is not None:
+                names = [str(row[0]) for row in document.rows]
+                return [name for name in names if name != "(intercept)" and not name.startswith(_CONFOUND)]
+        return []
+
+    def features(self) -> Sequence[str]:
+        """Lower-case names of the features: those that a recorded document lists, else every other number."""
+        for kind in ("x_mean", "folded_weights", "idp_summary"):
+            document = self.documents.get(kind)
+            if document is not None:
+                found = [str(row[0]).removeprefix("'").strip().lower() for row in document.rows]
+                found = [name for name in found if name in self.cohort.numbers]
+                if found:
+                    return found
+        return [name for name in self.cohort.numbers if name != "age" and name not in NAMES]
+
+    def _column(self, kind: str) -> list[float] | None:
+        document = self.documents.get(kind)
+        if document is None:
+            return None
+        values = [row[1] for row in document.rows]
+        return [float(v) for v in values if isinstance(v, int | float)]
+
+    def _one(self, kind: str) -> float | None:
+        values = self._column(kind)
+        return values[0] if values and len(values) == 1 else None

@@ -1,0 +1,153 @@
+"""`inside/evidence.json`: read strictly, printed as *recorded*, never believed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..base.errors import UnreadableError
+from ..inert.limits import MIB, Limits
+from ..inert.snapshot import take
+from ..inert.strict_json import load_strict
+from ..judging.evidence import SCHEMA_ID as EVIDENCE_ID
+from ..judging.evidence import evidence_errors
+from ..judging.report import Noted, note
+from ..outputs import OutputDocument
+from ..rules.facts import facts_from_json
+from .folder import Entry
+from .known import Released
+from .session_state import Session
+
+EVIDENCE = "inside/evidence.json"
+
+
+def read_evidence_part(
+    root: Path, entries: list[Entry], limits: Limits
+) -> tuple[Mapping[str, Any] | None, list[Noted]]:
+    """`inside/evidence.json`, strictly; missing or damaged evidence means that nothing can pass."""
+    if not any(entry.name == EVIDENCE and entry.kind == "file" for entry in entries):
+        return None, [
+            note(
+                "no-evidence",
+                "block",
+                f"not judged: missing {EVIDENCE}; without it no fact about any output is known.",
+                next_step="Check the folder inside the TRE, with its inside/.",
+            )
+        ]
+    wide = replace(limits, file_bytes=256 * MIB, json_bytes=256 * MIB, text_bytes=256 * MIB, json_items=40_000_000)
+    try:
+        data = load_strict(take(root / EVIDENCE, EVIDENCE, wide).data, EVIDENCE, wide)
+    except UnreadableError as error:
+        return None, [note("no-evidence", "block", f"{EVIDENCE} cannot be read: {error.what}.")]
+    errors = _evidence_errors(data)
+    if errors:
+        return None, [note("no-evidence", "block", f"{EVIDENCE} does not match its schema ({errors[0]}).")]
+    return data, []
+
+
+def _evidence_errors(data: Any) -> list[str]:
+    """Faults of the evidence: its schema, with the thousands of facts checked by hand (the same rules, in time)."""
+    if not isinstance(data, dict) or data.get("schema") != EVIDENCE_ID or not isinstance(data.get("outputs"), list):
+        return ["document: not this schema"]
+    errors: list[str] = []
+    shells = []
+    for index, entry in enumerate(data["outputs"]):
+        facts = entry.get("facts") if isinstance(entry, dict) else None
+        if not isinstance(facts, dict) or not _facts_hold(facts):
+            errors.append(f"outputs/{index}/facts: not named facts with a value and who said it")
+            continue
+        shells.append({**entry, "facts": {**facts, "facts": {}, "parts": []}, "decision": {}, "raw": None})
+    return errors or evidence_errors({**data, "outputs": shells})
+
+
+def _facts_hold(facts: Mapping[str, Any]) -> bool:
+    try:
+        parsed = facts_from_json(facts)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
+    keys = [part.key for part in parsed.parts]
+    blocks = [facts["facts"], *(part["facts"] for part in facts["parts"])]
+    known = all(set(fact) == {"value", "by"} for block in blocks for fact in block.values())
+    return (
+        known and len(set(keys)) == len(keys) and all(part.kind in ("cell", "quantile", "row") for part in parsed.parts)
+    )
+
+
+def evidence_findings(session: Session) -> None:
+    """Rule set, declarations and file lists of the evidence, as far as they concern the whole folder."""
+    if session.evidence is None:
+        return
+    report, evidence = session.report, session.evidence
+    made = evidence["session"]["rule_set"]
+    ours = session.context.rule_set_json()
+    if made["sha256"] != ours["sha256"]:
+        report.folder_findings.append(
+            note(
+                "rule-set",
+                "label",
+                f"The session used {made['id']} {made['version']}; this check uses "
+                f"{ours['id']} {ours['version']} (another digest). This check's rules decide.",
+            )
+        )
+    for who in ("declared", "attested"):
+        said = evidence["session"][who]
+        report.declared += [
+            {
+                "name": name,
+                "value": value,
+                "by": f"{who} by {said['by'] or 'nobody named'}",
+                "in": "inside/evidence.json",
+                "simulated": bool(said.get("simulated", False)),
+            }
+            for name, value in sorted(said["facts"].items())
+        ]
+    report.not_checked += [text for text in evidence["not_checked"] if text not in report.not_checked]
+    listed = {ref.name for record in session.records for ref in record.files}
+    seen: set[str] = set()
+    for entry in evidence["outputs"]:
+        for name in entry["files"]:
+            if name in seen:
+                report.folder_findings.append(note("evidence", "block", f"The evidence names {name} twice."))
+            seen.add(name)
+            if name not in listed:
+                report.folder_findings.append(
+                    note(
+                        "missing-record",
+                        "block",
+                        f"{name} is in the evidence but in no record of results.json.",
+                        next_step="Finalise the session again; do not edit results.json.",
+                    )
+                )
+
+
+def learn(session: Session) -> None:
+    """Numbers of people, noise mechanism and released values, for the detectors."""
+    known = session.context.known
+    if session.evidence is not None:
+        known.add_ns(n for n in session.evidence["n_known"] if type(n) is int)
+        for entry in session.evidence["outputs"]:
+            n = entry["facts"]["facts"].get("n")
+            if isinstance(n, dict) and type(n.get("value")) is int:
+                known.add_ns([n["value"]])
+        if any(_mechanism(entry) for entry in session.evidence["outputs"]):
+            known.noise_word = "one_release"
+    known.released += [item for document in session.documents.values() for item in _released(document)]
+
+
+def _mechanism(entry: Mapping[str, Any]) -> bool:
+    statement = entry.get("privacy")
+    return isinstance(statement, dict) and "moment" in str(statement.get("mechanism", "")) + str(
+        statement.get("blocks", "")
+    )
+
+
+def _released(document: OutputDocument) -> Iterator[Released]:
+    if document.type not in ("y_mean", "delta_mean", "delta_sd", "ysq_mean"):
+        return
+    for row in document.rows:
+        for cell in row[1:]:
+            if isinstance(cell, float):
+                digits = len(repr(cell).partition(".")[2]) if "e" not in repr(cell) else 0
+                yield Released(f"{document.name} ({row[0]})", cell, 0.5 * 10.0**-digits)

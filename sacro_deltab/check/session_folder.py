@@ -1,0 +1,147 @@
+"""Judge a session folder: every status, digest and threshold in it is printed, none is believed.
+
+The evidence under `inside/` counts as *recorded by the session*. Every output is judged again from it, transformed
+again, and compared byte for byte with the file that is asked to leave.
+"""
+
+from __future__ import annotations
+
+from ..inert.reading import kind_of, read_content
+from ..judging.documents import document_of_json
+from ..judging.plausible import repeated_types
+from ..judging.report import FileReport, note
+from .folder import CERTIFICATES, SUMMARIES
+from .records import FileRef, Record
+from .session_evidence import evidence_findings, learn
+from .session_output import judge_output_record, screen_file
+from .session_records import record_texts, stub_faults
+from .session_state import Session
+from .tables_check import attack, number_findings
+
+
+def check_session(session: Session) -> None:
+    """Judge every record of the folder into `session.report`."""
+    evidence_findings(session)
+    for record in session.records:
+        _load_documents(session, record)
+    learn(session)
+    cohort = session.context.cohort
+    if cohort is not None:
+        cohort.sources.learn(session.evidence)
+    _attack(session)
+    session.report.folder_findings += repeated_types(
+        session.documents, session.context.known.ns, session.context.min_n()
+    )
+    for record in session.records:
+        if record.is_ours or session.entry_of(record) is not None or is_special(record):
+            session.report.outputs += _judge_record(session, record)
+    if cohort is not None:
+        session.report.folder_findings += cohort.linked(session.problems)
+
+
+def is_special(record: Record) -> bool:
+    """Whether a record lists only ACRO's summaries or the certificate files."""
+    return all(ref.name in SUMMARIES or ref.name in CERTIFICATES for ref in record.files)
+
+
+def keeps_inside(record: Record) -> bool:
+    """Whether ACRO's summary is in the record that ACRO makes for it, which tells every checker not to release it."""
+    return record.uid.endswith("DONT_RELEASE") and record.status != "pass"
+
+
+def _load_documents(session: Session, record: Record) -> None:
+    for ref in record.files:
+        snapshot = session.files.get(ref.name)
+        if snapshot is None or ref.name in CERTIFICATES or ref.name in SUMMARIES:
+            continue
+        content = read_content(snapshot, session.context.limits)
+        session.contents[ref.name] = content
+        if content.kind == "json":
+            session.read[ref.name] = document_of_json(content, snapshot.data)
+            document = session.read[ref.name][0]
+            if document is not None:
+                session.documents[document.name] = document
+
+
+def _attack(session: Session) -> None:
+    if session.evidence is None:
+        return
+    problems = session.problems
+    if not problems:
+        return
+    session.tables = attack(problems, session.documents, session.strict_min_n)
+    session.report.folder_findings += session.tables.findings
+    session.report.folder_findings += number_findings(problems, session.documents)
+    session.report.tables = session.tables.summary
+
+
+def _judge_record(session: Session, record: Record) -> list[FileReport]:
+    reports = [file_report(session, ref) for ref in record.files]
+    if is_special(record):
+        for report in reports:
+            _judge_paper(session, record, report)
+        return reports
+    entry = session.entry_of(record)
+    stub = stub_faults(session, record)
+    known = session.evidence is None or entry is not None
+    if stub is not None and known and (entry is None or entry["kept_inside"]):
+        for report in reports:
+            report.kept_inside = True
+            report.findings = [*stub]
+            report.title = None if entry is None else entry["title"]
+            report.type = None if entry is None else entry["type"]
+            report.add(*record_texts(record))
+        if record.status != "fail":
+            reports[0].add(
+                note("status", "block", f"results.json says {record.status} for an output that stays inside.")
+            )
+        if any(finding.verdict == "fail" for finding in reports[0].findings):
+            for report in reports:
+                report.kept_inside = False
+        else:
+            for report in reports:
+                report.add(note("kept-inside", "block", "Withheld: only this note is in the folder, not the table."))
+        session.report.kept_inside += [report.file for report in reports if report.kept_inside]
+        return reports
+    if entry is None:
+        for report in reports:
+            report.add(
+                note(
+                    "not-judged",
+                    "block",
+                    "not judged: missing its entry in the evidence",
+                    next_step="Release it through the session.",
+                )
+            )
+            screen_file(session, report, typed=False)
+        return reports
+    judge_output_record(session, record, entry, reports)
+    return reports
+
+
+def file_report(session: Session, ref: FileRef) -> FileReport:
+    """An empty report of one listed file, or the finding that it is missing."""
+    snapshot = session.files.get(ref.name)
+    report = FileReport(ref.name)
+    if snapshot is None:
+        report.add(
+            note("missing-file", "block", f"{ref.name} cannot be judged: it is not in the folder or unreadable.")
+        )
+        return report
+    report.sha256, report.n_bytes, report.kind = snapshot.sha256, len(snapshot.data), kind_of(snapshot.data)
+    return report
+
+
+def _judge_paper(session: Session, record: Record, report: FileReport) -> None:
+    if report.file in SUMMARIES:
+        report.kept_inside = keeps_inside(record)
+        if not report.kept_inside:
+            report.add(note("summary-record", "block", "ACRO's summary stands in a record that does not say so."))
+            return
+        report.add(note("kept-inside", "block", "ACRO's own summary says: do not release."))
+        session.report.kept_inside.append(report.file)
+        return
+    from .paper_check import judge_certificate
+
+    report.type = "certificate"
+    judge_certificate(session, record, report)

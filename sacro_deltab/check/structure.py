@@ -1,0 +1,136 @@
+"""The parts of a session folder that are never outputs: checksums, ACRO's thresholds, the listing itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..base.errors import UnreadableError
+from ..inert.limits import Limits
+from ..inert.snapshot import Snapshot, take
+from ..inert.strict_json import load_strict
+from ..judging.report import Noted, note
+from .folder import CERTIFICATES, STRUCTURE, STRUCTURE_FOLDERS, Entry
+from .records import Record
+
+# ACRO's word, the rule set's parameter, which of two numbers is stricter
+_THRESHOLDS = (
+    ("safe_threshold", "min_n", max),
+    ("safe_dof_threshold", "min_residual_dof", max),
+    ("safe_nk_n", "nk_n", max),
+    ("safe_nk_k", "nk_k", min),
+    ("safe_pratio_p", "dominance_share", min),
+    ("safe_round_base", "round_n_base", max),
+)
+
+
+def read_part(root: Path, name: str, limits: Limits) -> Snapshot:
+    """One file of the folder, taken once."""
+    return take(root / name, name, limits)
+
+
+def checksum_findings(
+    root: Path, entries: list[Entry], listed: Mapping[str, Snapshot], limits: Limits
+) -> Iterator[Noted]:
+    """ACRO's checksums: missing, wrong, or of files that are not there. A right one proves nothing."""
+    have = {
+        entry.name.removeprefix("checksums/") for entry in entries if entry.top == "checksums" and entry.kind == "file"
+    }
+    for name, snapshot in listed.items():
+        file = f"{name}.txt"
+        if name in CERTIFICATES and file not in have:
+            continue  # the signed envelope is rewritten after the session ends
+        if file not in have:
+            yield note("checksum", "block", f"{name} has no checksum; the viewer says it was modified.")
+            continue
+        try:
+            written = read_part(root, f"checksums/{file}", limits).data.decode("ascii", "replace").strip()
+        except UnreadableError as error:
+            yield note("checksum", "block", f"the checksum of {name} cannot be read: {error.what}.")
+            continue
+        if written != snapshot.sha256 and name not in CERTIFICATES:
+            yield note("checksum", "block", f"{name} was changed after the session wrote its checksum.")
+    for file in sorted(have):
+        name = file.removesuffix(".txt")
+        if name not in listed and name not in STRUCTURE:
+            yield note("checksum", "review", f"checksums/{file} belongs to no listed file.")
+
+
+def threshold_findings(config: Any, parameters: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Noted]]:
+    """ACRO's thresholds beside the rule set's: the stricter decides, both are printed."""
+    if not isinstance(config, dict):
+        return [], [
+            note("config", "review", "config.json holds no ACRO settings; only the rule set's numbers were used.")
+        ]
+    rows, findings = [], []
+    for theirs, ours, stricter in _THRESHOLDS:
+        if theirs not in config or ours not in parameters:
+            continue
+        acro, rule = config[theirs], parameters[ours]
+        if not isinstance(acro, int | float) or isinstance(acro, bool):
+            findings.append(note("config", "review", f"config.json: {theirs} is not a number."))
+            continue
+        decides = stricter(acro, rule)
+        rows.append(
+            {
+                "name": theirs,
+                "acro": acro,
+                "rule_set": rule,
+                "decides": decides,
+                "from": "rule set" if decides == rule else "ACRO",
+            }
+        )
+    if config.get("zeros_are_disclosive") is False:
+        findings.append(note("config", "label", "ACRO took zeros as harmless; the rule set does not."))
+    if config.get("federated") is True:
+        findings.append(
+            note(
+                "federated",
+                "block",
+                "config.json says this was a federated ACRO session: its folder holds "
+                "exact counts, sums and maxima without suppression.",
+                next_step="Use `sacro-deltab aggregate` on certified node files instead.",
+            )
+        )
+    return rows, findings
+
+
+def read_json_part(root: Path, name: str, limits: Limits) -> tuple[Any, list[Noted]]:
+    """A structural JSON file, or what is wrong with it."""
+    try:
+        return load_strict(read_part(root, name, limits).data, name, limits), []
+    except UnreadableError as error:
+        return None, [note("unreadable", "block", f"{name}: {error.what}.", next_step="Finalise the session again.")]
+
+
+def unlisted_findings(entries: list[Entry], records: list[Record]) -> Iterator[Noted]:
+    """Files nobody asked to release, files that are not there, `inside/` in a record."""
+    listed = {ref.name for record in records for ref in record.files}
+    present = {entry.name for entry in entries if entry.kind == "file"}
+    for entry in entries:
+        if entry.kind == "folder":
+            if "/" not in entry.name and entry.name not in STRUCTURE_FOLDERS:
+                yield note(
+                    "unlisted",
+                    "block",
+                    f"{entry.name}/ is a folder no session writes.",
+                    next_step="Take it out of the folder.",
+                )
+            continue
+        if entry.top in STRUCTURE_FOLDERS or entry.name in STRUCTURE or entry.name in listed or entry.kind != "file":
+            continue
+        yield note(
+            "unlisted",
+            "block",
+            f"{entry.name} is listed in no record.",
+            next_step="Take it out of the folder or release it through the session.",
+        )
+    for name in sorted(listed - present):
+        yield note("missing-file", "block", f"{name} is listed but is not in the folder.")
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 in hex."""
+    return hashlib.sha256(data).hexdigest()

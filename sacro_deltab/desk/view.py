@@ -1,0 +1,288 @@
+"""What the page shows, as frozen values: built from the report of `check` and the evidence under `inside/`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..judging.evidence import EVIDENCE_PATH
+from . import plots
+from .columns import ColumnSummary, Table, read_table, summarise
+
+JSON = Mapping[str, Any]
+_WORST = {"pass": 0, "review": 1, "fail": 2}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One of the three things checkers reject for."""
+
+    heading: str
+    good: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class TrueCell:
+    """One cell as it really is, and as it would leave. Inside only."""
+
+    key: str
+    n: str
+    share: str
+    state: str
+
+
+@dataclass(frozen=True)
+class OutputView:
+    """One output with all its files."""
+
+    anchor: str
+    title: str
+    type: str
+    verdict: str
+    kept_inside: bool
+    files: tuple[JSON, ...]
+    answers: tuple[Answer, ...]
+    findings: tuple[JSON, ...]
+    questions: tuple[str, ...]
+    cells: tuple[TrueCell, ...]
+    facts: tuple[tuple[str, str, str, str], ...]  # reading, value, said by, name
+    met: tuple[tuple[str, str], ...]
+    controls: tuple[str, ...]
+    merges: tuple[str, ...]
+    privacy: JSON | None
+    tables: tuple[tuple[str, Table, tuple[ColumnSummary, ...]], ...]
+    images: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Names:
+    """Reading forms of facts and rules."""
+
+    facts: Mapping[str, str]
+    rules: Mapping[str, str]
+
+
+def load_evidence(path: Path) -> JSON:
+    """The evidence as recorded; empty where there is none or it cannot be read (`check` says so itself)."""
+    try:
+        loaded = json.loads((path / EVIDENCE_PATH).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return loaded if isinstance(loaded, dict) else {}
+
+
+def output_views(report: JSON, evidence: JSON, folder: Path, names: Names) -> tuple[OutputView, ...]:
+    """Outputs asked to leave first, worst first; then what stays inside."""
+    recorded = {str(o.get("name")): o for o in evidence.get("outputs", ()) if isinstance(o, dict)}
+    grouped: dict[str, list[JSON]] = {}
+    for entry in report["outputs"]:
+        grouped.setdefault(str(entry.get("output") or entry["file"]), []).append(entry)
+    views = [_view(key, entries, recorded.get(key, {}), folder, names) for key, entries in grouped.items()]
+    return tuple(sorted(views, key=lambda v: (v.kept_inside, -_WORST[v.verdict])))
+
+
+def _view(key: str, entries: Sequence[JSON], evidence: JSON, folder: Path, names: Names) -> OutputView:
+    first = entries[0]
+    findings = _distinct(f for e in entries for f in e["findings"])
+    tables, images = _files(entries, folder)
+    return OutputView(
+        anchor="output-" + "".join(c if c.isalnum() else "-" for c in key),
+        title=str(first.get("title") or key),
+        type=str(first.get("type") or "not a known output type"),
+        verdict=max((str(e["verdict"]) for e in entries), key=_WORST.__getitem__),
+        kept_inside=all(bool(e["kept_inside"]) for e in entries),
+        files=tuple(entries),
+        answers=_answers(first, findings, evidence),
+        findings=findings,
+        questions=tuple(dict.fromkeys(q for f in findings for q in f.get("asks", ()))),
+        cells=_cells(evidence),
+        facts=_facts(evidence, first, names),
+        met=tuple((r, names.rules.get(r, "")) for r in first.get("met", ())),
+        controls=_controls(evidence),
+        merges=tuple(_merge_text(m) for m in evidence.get("merges", ())),
+        privacy=evidence.get("privacy"),
+        tables=tables,
+        images=images,
+    )
+
+
+def _distinct(findings: Iterable[JSON]) -> tuple[JSON, ...]:
+    seen: dict[tuple[Any, ...], JSON] = {}
+    for finding in findings:
+        seen.setdefault((tuple(finding["rules"]), finding["target"], finding["text"]), finding)
+    return tuple(seen.values())
+
+
+def _fact(evidence: JSON, name: str) -> Any:
+    return evidence.get("facts", {}).get("facts", {}).get(name, {}).get("value")
+
+
+def _answers(entry: JSON, findings: Sequence[JSON], evidence: JSON) -> tuple[Answer, ...]:
+    """Low counts, masking that can be undone, too little explanation, in that order."""
+    if not evidence:
+        text = "No evidence under inside/: the counts behind this file are not known."
+        unknown = Answer("Low counts", False, text)
+        return (unknown, Answer("Masking", False, "Without evidence it cannot be attacked."), _explanation(entry))
+    n, small = _fact(evidence, "n"), [f for f in findings if any(r.startswith(_COUNT_RULES) for r in f["rules"])]
+    hidden = _fact(evidence, "table.suppressed_cells")
+    count = f"{n} people stand behind it." if n is not None else "N is not used under this neighbouring relation."
+    if hidden:
+        count += f" {hidden} of {_fact(evidence, 'table.interior_cells')} cells are marked *."
+    low = Answer("Low counts", not any(f["effect"] in ("block", "withhold") for f in small), count)
+    own, package = _fact(evidence, "table.recoverable_cells"), _fact(evidence, "package.recoverable_cells")
+    worked_out = int(own or 0) + int(package or 0)
+    if own is None and package is None:
+        mask = Answer("Masking", True, "It has no masked cell.")
+    else:
+        mask = Answer(
+            "Masking",
+            worked_out == 0,
+            f"Attacked with everything published in this session and before: {worked_out or 'no'} masked cell"
+            f"{'s' if worked_out != 1 else ''} can be worked out.",
+        )
+    return (low, mask, _explanation(entry))
+
+
+_COUNT_RULES = ("PR-", "SC-", "SS-", "MP-01", "MP-04", "MP-06", "MP-09", "MP-10", "MP-12", "ID-03")
+
+
+def _explanation(entry: JSON) -> Answer:
+    title, kind = entry.get("title"), entry.get("type")
+    if title and kind:
+        return Answer("Explanation", True, f"{title} ({kind}).")
+    return Answer("Explanation", False, "The file does not say what it is.")
+
+
+def _cells(evidence: JSON) -> tuple[TrueCell, ...]:
+    out: list[TrueCell] = []
+    for part in evidence.get("facts", {}).get("parts", ()):
+        facts = part.get("facts", {})
+        if part.get("kind") != "cell":
+            continue
+        share = facts.get("cell.largest_share", {}).get("value")
+        state = "published"
+        if part["key"] in evidence.get("suppressed", ()):
+            state = "complementary *" if part["key"] in evidence.get("complementary", ()) else "primary *"
+        out.append(
+            TrueCell(
+                str(part["key"]),
+                str(facts.get("cell.n", {}).get("value", "")),
+                "" if share is None else f"{share:.1%}",
+                state,
+            )
+        )
+    return tuple(out)
+
+
+def _facts(evidence: JSON, entry: JSON, names: Names) -> tuple[tuple[str, str, str, str], ...]:
+    said_by = {f["name"]: f["by"] for f in entry.get("facts", ())}
+    order = {"declared": 0, "attested": 1, "ledger": 2, "recorded": 3, "computed": 4}
+    rows = [
+        (names.facts.get(name, name), _plain(f.get("value")), str(said_by.get(name, f.get("by"))), name)
+        for name, f in evidence.get("facts", {}).get("facts", {}).items()
+    ]
+    return tuple(sorted(rows, key=lambda r: (order.get(r[2], 9), r[3])))
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _controls(evidence: JSON) -> tuple[str, ...]:
+    """Changes made, in order: which cells, which rounding (C3, item 3)."""
+    steps: list[str] = []
+    for action in evidence.get("decision", {}).get("actions", ()):
+        args = {k: v for k, v in action.get("args", {}).items() if k not in ("fact", "part")}
+        detail = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in args.items() if not isinstance(v, dict))
+        where = f" {action['part']}" if action.get("part") else ""
+        step = (
+            f"{action['verb'].replace('_', ' ')}{where}{': ' + detail if detail else ''} ({', '.join(action['rules'])})"
+        )
+        if step not in steps:
+            steps.append(step)
+    return tuple(steps)
+
+
+def _merge_text(merge: Any) -> str:
+    return merge if isinstance(merge, str) else json.dumps(merge, ensure_ascii=False)
+
+
+def _files(
+    entries: Sequence[JSON], folder: Path
+) -> tuple[tuple[tuple[str, Table, tuple[ColumnSummary, ...]], ...], tuple[str, ...]]:
+    tables: list[tuple[str, Table, tuple[ColumnSummary, ...]]] = []
+    images: list[str] = []
+    for entry in entries:
+        name = str(entry["file"])
+        path = folder / name if folder.is_dir() else folder
+        if path.is_symlink() or (folder.is_dir() and path.parent != folder):
+            continue
+        if name.lower().endswith(".csv"):
+            table = read_table(path)
+            if table is not None:
+                tables.append((name, table, summarise(table)))
+        elif name.lower().endswith(".png"):
+            images.append(name)
+    return tuple(tables), tuple(images)
+
+
+def delta_plots(evidence: JSON) -> tuple[str, ...]:
+    """Mean delta by group with 95 % intervals from the whole-cohort SD; published cells only."""
+    outputs = [o for o in evidence.get("outputs", ()) if not o.get("kept_inside")]
+    sd = next((_first_value(o) for o in outputs if o.get("type") == "delta_sd"), None)
+    drawn: list[str] = []
+    for output in outputs:
+        if not str(output.get("type", "")).startswith("delta_mean_by"):
+            continue
+        items = [
+            plots.Interval(str(p["key"]), float(p["value"]), _half(sd, p["facts"].get("cell.n", {}).get("value")))
+            for p in output["facts"]["parts"]
+            if p.get("value") is not None and p["key"] not in output.get("suppressed", ())
+        ]
+        title = f"{output['title']}, years" + (" (95 % interval from the whole-cohort SD)" if sd else "")
+        drawn.append(plots.intervals(items, title=title, unit="y"))
+    return tuple(d for d in drawn if d)
+
+
+def _first_value(output: JSON) -> float | None:
+    return next((float(p["value"]) for p in output["facts"]["parts"] if p.get("value") is not None), None)
+
+
+def _half(sd: float | None, n: Any) -> float:
+    return 1.96 * sd / math.sqrt(n) if sd and isinstance(n, int) and n > 0 else 0.0
+
+
+def noise_plot(evidence: JSON) -> str:
+    """Released spectrum against its noise where the release has one, else the noise of each block."""
+    statement = next((o["privacy"] for o in evidence.get("outputs", ()) if o.get("privacy")), None)
+    if not statement:
+        return ""
+    spectrum, edge = statement.get("spectrum"), statement.get("noise_edge")
+    if spectrum and edge:
+        items = [(f"component {i + 1}", float(v)) for i, v in enumerate(spectrum[:30])]
+        return plots.bars(items, title="Noisy spectrum against the noise edge", limit=("noise edge", float(edge)))
+    blocks = statement.get("blocks") or {}
+    return plots.bars(
+        [(str(k), float(v)) for k, v in blocks.items() if isinstance(v, int | float)],
+        title="Standard deviation of the noise in each block of moments (clipped units)",
+    )
+
+
+def budget_plot(report: JSON, limit: float) -> str:
+    """ε spent on this partition against its limit."""
+    privacy = report.get("privacy") or {}
+    recorded = privacy.get("recorded") or privacy
+    spent = recorded.get("epsilon_sum")
+    if not isinstance(spent, int | float):
+        return ""
+    items = [("plain sum (decides)", float(spent))]
+    if isinstance(recorded.get("epsilon_exact"), int | float):
+        items.append(("exact composition", float(recorded["epsilon_exact"])))
+    return plots.bars(items, title="Privacy budget: ε spent on this partition", limit=(f"limit {limit:g}", limit))

@@ -1,0 +1,1 @@
+"""Bytes to content, running nothing. Imports `base` only."""

@@ -1,0 +1,217 @@
+"""From bytes to `Content`, by what the bytes are. Formats that never leave are named with what to send instead."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from ..base.errors import UnreadableError
+from .archives import gunzip, inflate, names_of_zip, read_members, unsafe_name
+from .arrays import read_npy, read_npz
+from .content import ArrayInfo, Content, Item, Remark
+from .images import read_image
+from .limits import DEFAULT, Limits
+from .logs import read_log, text_remarks
+from .pickles import read_pickle
+from .snapshot import Snapshot
+from .sniff import sniff
+from .strict_json import read_json
+from .tabular import TableData, read_table
+
+EXPORT = "Make the output with `sacro-deltab run` or `DeltabSession`: one flat CSV and its JSON document."
+PROSE = "Leave texts and logs inside; put what must be said into the title of an output."
+REFUSED: dict[str, tuple[str, str]] = {
+    "parquet": ("a Parquet file: made for rows of people and not readable by eye", EXPORT),
+    "hdf5": ("an HDF5 file: its contents cannot be listed completely", EXPORT),
+    "xlsx": ("a spreadsheet: it can hide sheets, formulas and history, and the viewer cannot show it", EXPORT),
+    "skops": ("a skops model file: it carries the training rows and N", EXPORT),
+    "torch": ("a PyTorch file: it is a pickle inside a zip", EXPORT),
+    "office": ("an Office document: it can hide contents and history", EXPORT),
+    "pdf": ("a PDF: it can hide text and attachments", "Send the plot as PNG and its numbers as CSV and JSON."),
+    "html": ("an HTML page: it can hide text and run scripts", EXPORT),
+    "svg": ("an SVG image: every plotted point stands in it as text", "Save the plot as PNG."),
+    "zlib": ("a compressed stream, as joblib writes it: a pickle that cannot be listed", EXPORT),
+    "program": ("a program", EXPORT),
+    "sqlite": ("a database", EXPORT),
+    "utf16": ("text in UTF-16", "Write it as UTF-8."),
+    "empty": ("empty", EXPORT),
+}
+_PACKED = ("xlsx", "skops", "torch")  # zip files by another name
+IMAGES = ("png", "jpeg", "gif")
+
+
+def kind_of(data: bytes) -> str:
+    """Kind from the bytes, with the formats that are zip files told apart."""
+    kind = sniff(data)
+    if kind != "zip":
+        return kind
+    names = names_of_zip(data)
+    if names and all(name.endswith(".npy") for name in names):
+        return "npz"
+    if "schema.json" in names:
+        return "skops"
+    if "[Content_Types].xml" in names:
+        return "xlsx"
+    if any(name.endswith("data.pkl") for name in names):
+        return "torch"
+    return "zip"
+
+
+def read_content(snapshot: Snapshot, limits: Limits = DEFAULT) -> Content:
+    """Read one file inertly.
+
+    Returns
+    -------
+    Content
+        Always; a file that cannot be read as what it is gives one blocking remark instead of an error.
+    """
+    kind = kind_of(snapshot.data)
+    try:
+        content = _read(kind, snapshot, limits)
+    except UnreadableError as error:
+        where = f" ({error.place})" if error.place else ""
+        content = Content(
+            kind,
+            remarks=(
+                Remark(
+                    "unreadable",
+                    f"Not read: {error.what}{where}.",
+                    f"Not read: {error.what}.",
+                    next_step=error.next_step,
+                ),
+            ),
+        )
+    except (MemoryError, RecursionError):
+        content = Content(
+            kind,
+            remarks=(
+                Remark(
+                    "unreadable",
+                    "Not read: it takes too much memory.",
+                    "Not read: it takes too much memory.",
+                    next_step=EXPORT,
+                ),
+            ),
+        )
+    return content
+
+
+def _read(kind: str, snapshot: Snapshot, limits: Limits) -> Content:
+    data, name = snapshot.data, snapshot.name
+    if kind == "pickle":
+        return _pickle(snapshot, limits)
+    if kind == "npy":
+        return read_npy(data, name)
+    if kind == "npz":
+        return read_npz(data, name, limits)
+    if kind in IMAGES:
+        return read_image(data, kind, name, limits)
+    if kind == "json":
+        return read_json(data, name, limits)
+    if kind == "text":
+        return _text(data, name, limits)
+    what, step = REFUSED.get(kind, (f"of a kind that never leaves ({kind})", EXPORT))
+    refused = Remark("kind", f"It is {what}.", f"It is {what}.", next_step=step)
+    if kind in _PACKED:
+        return _with_members(kind, snapshot, refused, limits)
+    if kind == "zlib":
+        return _joblib(snapshot, refused, limits)
+    unlisted = Remark("not-listed", "What it holds was not listed.", "What it holds was not listed.", next_step=step)
+    return Content(kind, (), (Item("file", kind, (len(data),)),), remarks=(refused, unlisted))
+
+
+def _with_members(kind: str, snapshot: Snapshot, refused: Remark, limits: Limits) -> Content:
+    """A format that is a zip inside: members with their sizes, arrays with their shapes, a pickle's inventory."""
+    arrays: list[ArrayInfo] = []
+    items: list[Item] = []
+    scalars: dict[str, float] = {}
+    remarks = [refused]
+    try:
+        for member in read_members(io.BytesIO(snapshot.data), snapshot.name, limits):
+            items.append(Item(member.name, "bytes", (len(member.data),)))
+            if not member.name.endswith((".npy", ".pkl")):
+                continue
+            inner = Snapshot.of_bytes(f"{snapshot.name}!{member.name}", member.data)
+            content = read_npy(member.data, inner.name) if member.name.endswith(".npy") else _pickle(inner, limits)
+            arrays += content.arrays
+            items += content.items
+            scalars |= content.scalars
+            remarks += content.remarks
+    except UnreadableError as error:
+        remarks.append(Remark("unreadable", f"Its list is incomplete: {error.what}.", "Its list is incomplete."))
+    return Content(kind, tuple(arrays), tuple(items), scalars, remarks=tuple(remarks))
+
+
+def _joblib(snapshot: Snapshot, refused: Remark, limits: Limits) -> Content:
+    """A compressed stream: the inventory of the pickle inside, if it is one."""
+    try:
+        inner = inflate(snapshot.data, snapshot.name, limits)
+    except UnreadableError as error:
+        more = Remark("unreadable", f"It was not opened: {error.what}.", "It was not opened.")
+        return Content("zlib", remarks=(refused, more))
+    if sniff(inner) != "pickle":
+        return Content("zlib", items=(Item("stream", "bytes", (len(inner),)),), remarks=(refused,))
+    content = _pickle(Snapshot.of_bytes(snapshot.name, inner), limits)
+    return replace(content, kind="zlib", remarks=(refused, *content.remarks))
+
+
+def _pickle(snapshot: Snapshot, limits: Limits) -> Content:
+    never = Remark(
+        "pickle",
+        "It is a pickle: it holds whatever the object held and runs code when opened.",
+        "It is a pickle: it holds whatever the object held and runs code when opened.",
+        next_step=EXPORT,
+    )
+    try:
+        content = read_pickle(snapshot.data, snapshot.name, limits)
+    except UnreadableError as error:
+        more = Remark("unreadable", f"Its inventory is incomplete: {error.what}.", "Its inventory is incomplete.")
+        return Content("pickle", remarks=(never, more))
+    return Content(
+        content.kind,
+        content.arrays,
+        content.items,
+        content.scalars,
+        content.strings,
+        (never, *content.remarks),
+        content.data,
+    )
+
+
+def _text(data: bytes, name: str, limits: Limits) -> Content:
+    """A table where lines split into cells, prose otherwise; prose in a table's cells is looked at too."""
+    content = read_table(data, name, limits)
+    table: TableData = content.data
+    suffix = PurePosixPath(name).suffix.lower()
+    numeric = sum(len(c.numbers) for c in table.columns)
+    total = max(1, table.n_rows * max(1, len(table.columns)))
+    prose = suffix in (".txt", ".log", ".md", "") and numeric * 2 < total
+    if table.delimiter == " " and numeric == 0:
+        prose = True
+    if prose or not table.columns:
+        return read_log(data, name, limits)
+    extra = text_remarks("\n".join(text for _, text in content.strings[:5_000]))
+    return Content(
+        content.kind,
+        content.arrays,
+        content.items,
+        content.scalars,
+        content.strings,
+        (*content.remarks, *extra),
+        content.data,
+    )
+
+
+def unpack(data: bytes, name: str, limits: Limits = DEFAULT) -> tuple[str, bytes] | None:
+    """Kind and bytes of an archive that can be listed (zip, tar, tar inside gzip); None for anything else."""
+    kind = kind_of(data)
+    if kind in ("zip", "tar"):
+        return kind, data
+    if kind == "gzip":
+        inner = gunzip(data, name, limits)
+        return (sniff(inner), inner)
+    return None
+
+
+__all__ = ["EXPORT", "IMAGES", "PROSE", "REFUSED", "kind_of", "read_content", "unpack", "unsafe_name"]

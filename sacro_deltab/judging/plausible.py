@@ -1,0 +1,200 @@
+"""Is a session's evidence plausible? Outputs that are no statistics, however consistently the evidence speaks of them.
+
+Evidence is written by the researcher's own session and can be forged as a whole; only `--cohort` settles that. What
+these checks find is the kind of forgery that carries one value per person through honest-looking types: too many
+groups or quantiles for the people there are, text in value cells, tables the linked attack was never told about.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from ..outputs import MARK, OutputDocument
+from ..rules.facts import Facts
+from .report import Noted, note
+
+_MOST_VALUES = {"idp_summary": 3, "folded_weights": 4, "regression_table": 6, "gammasq": 4, "ysq_slope": 1}
+_LABELS = re.compile(r"(?:below|above|at most|at least) \d+(?:\.\d+)?\Z")
+_STEP = "Check with --cohort FILE, which measures everything again."
+
+
+def cells_of_text(document: OutputDocument) -> Iterator[Noted]:
+    """Value cells that are neither a number, the mark, nor one of the labels that rules put there."""
+    for number, row in enumerate(document.rows, start=1):
+        for column, cell in zip(document.columns[1:], row[1:], strict=False):
+            if isinstance(cell, str) and cell != MARK and not _LABELS.match(cell):
+                yield note(
+                    "text-in-values", "block", f"Row {number}, column {column.name!r} holds text where a number stands."
+                )
+                return
+
+
+def shape_findings(document: OutputDocument, n: int | None, min_n: int, kind: str) -> Iterator[Noted]:
+    """More values than people can stand behind."""
+    most = _MOST_VALUES.get(document.type)
+    if most is not None and len(document.columns) - 1 > most:
+        yield note(
+            "too-many-columns", "block", f"A document of type {document.type} has at most {most} columns of values."
+        )
+    yield from impossible_values(document)
+    if n is None:
+        return
+    rows = len(document.rows)
+    shown = rows - sum(_marked(row) for row in document.rows)
+    if kind in ("subgroup_table", "count_table") and shown * min_n > n:
+        yield note(
+            "too-many-groups",
+            "block",
+            f"{shown} groups of at least {min_n} people are more than {n} people can form.",
+            next_step=_STEP,
+        )
+    if kind == "quantile":
+        yield from _quantiles(document, n, min_n)
+    if kind == "coefficient" and 2 * rows > n:
+        yield note(
+            "many-values",
+            "review",
+            f"{rows} values of one kind from {n} people.",
+            next_step=_STEP,
+            asks=("Is each of these a statistic over all people, and none a person's own value?",),
+        )
+    for position in (i for i, column in enumerate(document.columns) if column.role == "n"):
+        counts = [row[position] for row in document.rows]
+        if any(isinstance(count, int | float) and count > n + min_n for count in counts):
+            yield note("count-beyond-n", "block", "A count is larger than the number of people.", next_step=_STEP)
+
+
+# what a statistic of this type can be; a number outside is something else under its name
+_RANGES: dict[str, tuple[float, float]] = {
+    "correlation": (-1.0, 1.0),
+    "p_value": (0.0, 1.0),
+    "delta_sd": (0.0, 200.0),
+    "delta_sd_by_group": (0.0, 200.0),
+    "x_std": (0.0, math.inf),
+    "n_subjects": (0.0, math.inf),
+}
+
+
+def impossible_values(document: OutputDocument) -> Iterator[Noted]:
+    """Numbers that no statistic of this type can be: correlations beyond 1, negative SDs, quantiles that fall."""
+    low, high = _RANGES.get(document.type, (-math.inf, math.inf))
+    places = [i for i, column in enumerate(document.columns) if column.role == "value"]
+    for number, row in enumerate(document.rows, start=1):
+        if any(isinstance(cell, int | float) and not low <= cell <= high for cell in (row[i] for i in places)):
+            yield note(
+                "impossible-value",
+                "block",
+                f"Row {number} holds a number that no output of type {document.type} can have.",
+                target=str(row[0]),
+                next_step="Release the statistic itself, under its own type.",
+            )
+            return
+    if document.type == "delta_quantiles" and _falls(document):
+        yield note("impossible-value", "block", "A higher quantile is smaller than a lower one.", next_step=_STEP)
+
+
+def _falls(document: OutputDocument) -> bool:
+    pairs = []
+    for row in document.rows:
+        try:
+            percent = float(str(row[0]))
+        except ValueError:
+            return False
+        pairs += [(percent, float(cell)) for cell in row[1:2] if isinstance(cell, int | float)]
+    return any(b[1] < a[1] for a, b in pairwise(sorted(pairs)))
+
+
+def _marked(row: Sequence[Any]) -> bool:
+    return all(cell == MARK for cell in row[1:])
+
+
+def _quantiles(document: OutputDocument, n: int, min_n: int) -> Iterator[Noted]:
+    percents = []
+    for row in document.rows:
+        try:
+            percents.append(float(str(row[0])))
+        except ValueError:
+            yield note("quantile-name", "block", f"A quantile is called {str(row[0])[:40]!r}, not a percentage.")
+            return
+    if len(percents) * min_n > n + min_n:
+        yield note(
+            "too-many-quantiles",
+            "block",
+            f"{len(percents)} quantiles of {n} people are nearly the people themselves.",
+            next_step="Release at most one quantile for each group of the minimum size.",
+        )
+        return
+    percents.sort()
+    if any((b - a) * n < 100 * min_n for a, b in pairwise(percents)):
+        yield note(
+            "close-quantiles",
+            "review",
+            "Two quantiles are so close that few people lie between them.",
+            asks=("Do neighbouring quantiles enclose fewer than the minimum number of people?",),
+        )
+
+
+def linked(name: str, document: OutputDocument, facts: Facts, problems: Sequence[Mapping[str, Any]]) -> Iterator[Noted]:
+    """Every row of a table must be in the problem that the attack is run on, with the count the rules judged."""
+    counts: dict[str, int] = {}
+    for data in problems:
+        for cell_name, cell in data.get("cells", {}).items():
+            if isinstance(cell, Mapping) and cell_name.startswith(f"{name}|"):
+                atoms = data.get("atoms", {})
+                try:
+                    n = sum(int(atoms[atom]["n"]) for atom in cell["atoms"])
+                except (KeyError, TypeError, ValueError):
+                    continue
+                key = cell_name.partition("|")[2]
+                counts[key] = max(n, counts.get(key, 0))
+    for part in facts.parts:
+        if part.kind != "cell":
+            continue
+        recorded = part.facts.get("cell.n")
+        if part.key not in counts:
+            yield note(
+                "tables",
+                "block",
+                f"Row {part.key!r} is in no table problem: the attack was never run on it.",
+                target=part.key,
+                next_step=_STEP,
+            )
+        elif recorded is not None and recorded.value != counts[part.key]:
+            yield note(
+                "tables",
+                "block",
+                f"The evidence gives two counts for row {part.key!r}.",
+                target=part.key,
+                next_step=_STEP,
+            )
+    del document
+
+
+def repeated_types(documents: Mapping[str, OutputDocument], ns: set[int], min_n: int) -> Iterator[Noted]:
+    """One value per person spread over many outputs: as many single numbers, or rows of one kind, as people."""
+    rows: dict[str, list[int]] = {}
+    for document in documents.values():
+        rows.setdefault(document.type, []).append(len(document.rows))
+    for kind, lengths in sorted(rows.items()):
+        total = sum(lengths)
+        single = all(length == 1 for length in lengths)
+        if len(lengths) > 1 and any(abs(total - n) <= 1 for n in ns):
+            yield note(
+                "spread-out",
+                "block" if single else "review",
+                f"{len(lengths)} outputs of type {kind} together have one row for each person.",
+                next_step=_STEP,
+                asks=("Do these outputs together hold one value per person?",),
+            )
+        elif single and len(lengths) > min_n:
+            yield note(
+                "spread-out",
+                "review",
+                f"{len(lengths)} outputs of type {kind} hold one number each.",
+                next_step=_STEP,
+                asks=("Why are there so many single numbers of one kind?",),
+            )

@@ -1,0 +1,263 @@
+"""Findings into ACRO records. The only layer whose values may leave, and the only one that touches `Records.add`.
+
+A record is a `Draft` first. `validate_draft` refuses everything that breaks the viewer, an ACRO `finalise`, or the
+rule that nothing under a threshold leaves; only then does `add_record` pass it on, by keyword.
+
+Each output is one record of type `custom` with its CSV and its JSON: the one output type for which ACRO 1.0.2
+copies named files, and all files of a record share one `sdc.cells`, which the viewer paints on CSV files only.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..base.errors import InputError
+from ..outputs.document import MARK, OutputDocument
+from ..rules.types import Effect, Finding
+
+STATUSES = ("pass", "review", "fail")
+CELL_CHECK = "sacro_deltab suppression"  # one key for primary and complementary cells alike
+RESERVED = frozenset(
+    {
+        "results.json",
+        "config.json",
+        "outputs.json",
+        "session_summary.json",
+        "session_summary.csv",
+        "summary.txt",
+        "missing-files.txt",
+        "evidence.json",
+    }
+)
+_FILE = re.compile(r"^[a-z0-9][a-z0-9_-]{0,79}(\.dsse)?\.(csv|json|png)$")
+_ACRO_FILE = re.compile(r"^output_\d+(_\d+)?\.csv$")
+_NUMBER = re.compile(r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$")
+_PNG = b"\x89PNG\r\n\x1a\n"
+_MAX_REASONS = 12
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One record before it is handed to ACRO: plain JSON types and paths of files that exist."""
+
+    name: str
+    status: str
+    summary: str
+    properties: Mapping[str, Any]
+    files: tuple[Path, ...]
+    sdc: Mapping[str, Any] = field(default_factory=dict)
+    fair: Mapping[str, Any] = field(default_factory=dict)
+    command: str = "sacro_deltab"
+    comments: tuple[str, ...] = ()
+
+
+def summary_text(
+    status: str, findings: Sequence[Finding], *, rule_set: str, marked: bool, notes: Sequence[str] = ()
+) -> str:
+    """`status; reason; reason`. The viewer's chip is the text before the first `; `.
+
+    `findings` are those that may leave (`rules.outside_findings`); their `outside` text is used.
+    """
+    worst = [f for f in findings if f.effect in (Effect.BLOCK, Effect.WITHHOLD, Effect.REVIEW)]
+    reasons = [*notes, *(_one_line(finding.outside) for finding in worst)]
+    if marked and status != "fail":
+        reasons.append(f"cells marked {MARK} are withheld")
+    unique = list(dict.fromkeys(reason for reason in reasons if reason)) or [f"meets {rule_set}"]
+    if len(unique) > _MAX_REASONS:
+        unique = [*unique[:_MAX_REASONS], "more reasons are listed in the checker's evidence"]
+    return "; ".join((status, *unique))
+
+
+def suppressed_cells(document: OutputDocument) -> dict[str, list[list[int]]]:
+    """`sdc.cells`: 0-based [row, column] in the value block of every marked cell, under one check key."""
+    places = [[r, c - 1] for r, row in enumerate(document.rows) for c, cell in enumerate(row) if c and cell == MARK]
+    return {CELL_CHECK: places} if places else {}
+
+
+def stub_csv(name: str, reason: str) -> str:
+    """The file of an output that stays inside: what was asked for and why it does not leave, nothing else."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["output", "kept inside because"])
+    writer.writerow([name, _one_line(reason)])
+    return buffer.getvalue()
+
+
+def escape_json(text: str) -> str:
+    """JSON text whose `<`, `>` and `&` no viewer takes for markup."""
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def validate_draft(draft: Draft, *, taken: Iterable[str] = ()) -> None:
+    """Refuse a record that would break the viewer, ACRO or the disclosure of nothing but the judged numbers.
+
+    Parameters
+    ----------
+    draft
+        The record.
+    taken
+        File names already used in the session, in any case.
+
+    Raises
+    ------
+    InputError
+        Naming the record, the field and what is wrong with it.
+    """
+
+    def fail(place: str, what: str) -> None:
+        raise InputError(f"record {draft.name!r}: {what}", place=place, next_step="Nothing was recorded.")
+
+    if draft.status not in STATUSES:
+        fail("status", "the status must be pass, review or fail")
+    if not draft.summary.startswith(draft.status + "; "):
+        fail("summary", "the summary must start with the status and '; '")
+    for place, value in (
+        ("properties", draft.properties),
+        ("sdc", draft.sdc),
+        ("fair", draft.fair),
+        ("summary", draft.summary),
+        ("command", draft.command),
+        ("comments", list(draft.comments)),
+    ):
+        problem = _plain_problem(value)
+        if problem:
+            fail(place, problem)
+    if not draft.files:
+        fail("files", "a record needs at least one file")
+    used = {name.lower() for name in taken}
+    for path in draft.files:
+        name = path.name
+        if not _FILE.match(name) or name.lower() in RESERVED or _ACRO_FILE.match(name):
+            fail("files", f"{name!r} is not a safe file name, or belongs to ACRO or the viewer")
+        if name.lower() in used:
+            fail("files", f"the session already has a file called {name!r}")
+        used.add(name.lower())
+        problem = file_problem(path)
+        if problem:
+            fail(name, problem)
+    _check_cells(draft, fail)
+
+
+def file_problem(path: Path) -> str | None:
+    """Why a file may not stand in a record, or None."""
+    try:
+        body = path.read_bytes()
+    except OSError:
+        return "the file cannot be read"
+    if not body:
+        return "the file is empty"
+    if path.suffix == ".png":
+        return None if body.startswith(_PNG) else "the file is not a PNG image"
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        return "the file is not UTF-8"
+    if "<" in text:
+        return "the file holds '<', which the viewer takes for markup"
+    return _json_problem(text) if path.suffix == ".json" else _csv_problem(text)
+
+
+def add_record(acro: Any, draft: Draft) -> str:
+    """Hand a validated draft to ACRO and return the record's uid. The one place that calls `Records.add`."""
+    before = f"output_{acro.results.output_id}"
+    acro.results.add(
+        status=draft.status,
+        output_type="custom",
+        properties=json.loads(json.dumps(draft.properties)),
+        sdc=json.loads(json.dumps(draft.sdc)),
+        fair=json.loads(json.dumps(draft.fair)),
+        command=draft.command,
+        summary=draft.summary,
+        output=[str(path) for path in draft.files],
+        comments=list(draft.comments),
+    )
+    return before
+
+
+def _plain_problem(value: Any, depth: int = 0) -> str | None:
+    if depth > 8:
+        return "it is nested too deep"
+    kind = type(value)
+    if value is None or kind in (bool, int):
+        return None
+    if kind is float:
+        return None if math.isfinite(value) else "a number is not finite"
+    if kind is str:
+        if "<" in value:
+            return "a text holds '<', which the viewer takes for markup"
+        return "a text holds a control character" if any(ord(c) < 32 or ord(c) == 127 for c in value) else None
+    if isinstance(value, Mapping):
+        if any(type(key) is not str for key in value):
+            return "a key is not text"
+        return next(filter(None, (_plain_problem(v, depth + 1) for kv in value.items() for v in kv)), None)
+    if kind is list:
+        return next(filter(None, (_plain_problem(item, depth + 1) for item in value)), None)
+    return f"a value has the type {kind.__name__}, which is not plain JSON"
+
+
+def _json_problem(text: str) -> str | None:
+    def refuse(constant: str) -> Any:
+        raise ValueError(constant)
+
+    try:
+        data = json.loads(text, parse_constant=refuse)
+    except ValueError:
+        return "the file is not strict JSON"
+    if not isinstance(data, dict):
+        return "the file's JSON is not an object"
+    if "version" in data and "results" in data:
+        return "the viewer would take the file for ACRO's own results"
+    return None
+
+
+def _csv_problem(text: str) -> str | None:
+    rows = list(csv.reader(io.StringIO(text), strict=True))
+    if len(rows) < 2 or not rows[0]:
+        return "the table has no rows"
+    head = rows[0]
+    if len(set(head)) != len(head) or any(not cell for cell in head):
+        return "two columns have the same name, or one has none"
+    if any(len(row) != len(head) for row in rows):
+        return "a row has another number of cells than the header"
+    labels = [row[0] for row in rows[1:]]
+    if len(set(labels)) != len(labels):
+        return "two rows have the same name"
+    for row in rows:
+        for cell in row:
+            if cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not _NUMBER.match(cell):
+                return "a cell starts like a spreadsheet formula"
+            if cell.lower() in ("nan", "inf", "-inf", "infinity"):
+                return "a cell is not a finite number"
+    return None
+
+
+def _check_cells(draft: Draft, fail: Any) -> None:
+    cells = draft.sdc.get("cells", {})
+    if not cells:
+        return
+    table = next((path for path in draft.files if path.suffix == ".csv"), None)
+    if table is None or set(cells) != {CELL_CHECK}:
+        fail("sdc", "marked cells need a table, and one check key for all of them")
+        return
+    rows = list(csv.reader(io.StringIO(table.read_text(encoding="utf-8"))))[1:]
+    for place in cells[CELL_CHECK]:
+        if len(place) != 2 or not (0 <= place[0] < len(rows) and 0 <= place[1] < len(rows[0]) - 1):
+            fail("sdc", "a marked cell lies outside the table")
+        elif rows[place[0]][place[1] + 1] != MARK:
+            fail("sdc", "a marked cell shows a number")
+
+
+def _one_line(text: str) -> str:
+    for sign, word in (("<=", "at most "), (">=", "at least "), ("<", "below "), (">", "above ")):
+        text = text.replace(sign, word)
+    text = "".join(unicodedata.normalize("NFKC", c) if c.isdigit() else c for c in text)
+    return " ".join(text.split()).replace("; ", ", ").rstrip(";. ")

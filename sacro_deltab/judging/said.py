@@ -1,0 +1,118 @@
+"""Facts nobody can compute: what the researcher declares and what TRE staff attest, from schema-checked files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..base.errors import InputError
+from ..base.resources import schema
+from ..base.shape import fits
+from ..rules.facts import Fact, FactValue, Provider
+
+if TYPE_CHECKING:
+    from ..rules import RuleSet
+
+SCHEMA_ID = "sacro_deltab/declare/1"
+_ROLES = {"researcher": Provider.DECLARED, "tre_staff": Provider.ATTESTED}
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one person said. `facts` hold for every output, `outputs[name or type]` for that one only."""
+
+    by: str | None = None
+    provider: Provider = Provider.DECLARED
+    facts: Mapping[str, FactValue] = field(default_factory=dict)
+    outputs: Mapping[str, Mapping[str, FactValue]] = field(default_factory=dict)
+    simulated: bool = False
+    note: str | None = None
+
+    def about(self, output_name: str, output_type: str) -> dict[str, Fact]:
+        """Facts for one output: the general ones, then those of its type, then those of its name."""
+        merged = {**self.facts, **self.outputs.get(output_type, {}), **self.outputs.get(output_name, {})}
+        return {name: Fact(name, value, self.provider) for name, value in merged.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """Form for evidence and reports."""
+        data: dict[str, Any] = {"by": self.by, "facts": dict(self.facts), "simulated": self.simulated}
+        if self.outputs:
+            data["outputs"] = {key: dict(value) for key, value in self.outputs.items()}
+        return data
+
+
+def read_said(source: str | Path | Mapping[str, Any] | None, role: str, ruleset: RuleSet | None = None) -> Said:
+    """Read a declaration (role `researcher`) or an attestation (role `tre_staff`).
+
+    Parameters
+    ----------
+    source
+        A JSON file, its content, or None for nothing said.
+    role
+        Who must be speaking; a file of the other role is refused.
+    ruleset
+        When given, each fact must exist in it, have its type, and be one this role may supply.
+
+    Raises
+    ------
+    InputError
+        Naming the file and the entry.
+    """
+    provider = _ROLES[role]
+    if source is None:
+        return Said(provider=provider)
+    path: str | None = None
+    data: Any = source
+    if not isinstance(source, Mapping):
+        path = str(source)
+        try:
+            data = json.loads(Path(source).read_text(encoding="utf-8"), object_pairs_hook=_unique)
+        except FileNotFoundError:
+            raise InputError("there is no such file", path=path, next_step="Check the name.") from None
+        except (OSError, UnicodeDecodeError):
+            raise InputError("the file cannot be read as UTF-8 text", path=path) from None
+        except ValueError as error:
+            raise InputError(f"the file is not JSON ({error})"[:200], path=path) from None
+    fault = None if fits(data, "declare") else next(iter(_validator().iter_errors(data)), None)
+    if fault is not None:
+        place = "/".join(str(part) for part in fault.absolute_path) or "document"
+        raise InputError(
+            f"breaks {fault.validator!r} of the schema",
+            path=path,
+            place=place,
+            next_step="See docs/session.md, 'What people say', for the form of the file.",
+        )
+    if data["role"] != role:
+        raise InputError(f"the file is signed as {data['role']!r}, not as {role!r}", path=path, place="role")
+    said = Said(
+        data["by"], provider, data["facts"], data.get("outputs", {}), data.get("simulated", False), data.get("note")
+    )
+    if ruleset is not None:
+        _check_vocabulary(said, ruleset, path)
+    return said
+
+
+def _check_vocabulary(said: Said, ruleset: RuleSet, path: str | None) -> None:
+    known: Mapping[str, Any] = ruleset.facts
+    for block in (said.facts, *said.outputs.values()):
+        for name in block:
+            if name not in known:
+                raise InputError(f"the rule set knows no fact {name!r}", path=path, place=f"facts/{name}")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        raise ValueError("a key stands twice")
+    return data
+
+
+@cache
+def _validator() -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(schema("declare"))

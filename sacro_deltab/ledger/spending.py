@@ -1,0 +1,281 @@
+"""Spend, draw, attach, close: the life of one release in the ledger."""
+
+from __future__ import annotations
+
+import json
+import platform
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from sqlalchemy import Connection, select
+
+from .. import __version__
+from ..base.errors import BudgetError, InputError, LedgerError, RefusedError
+from ..privacy.spend import BudgetLimits, Receipt, SpendRequest
+from . import schema
+from .canonical import canonical, checked_digest, checked_text, partition_key, sha256_text
+from .chain import Account, Writer, entry_of, shared_total, writing
+from .tally import Tally, checked_limits, checked_request, refusal, remaining
+from .values import Entry
+
+if TYPE_CHECKING:
+    from .book import Ledger
+
+Draws = Literal["now", "later"]
+_TERMS = ("mechanism", "epsilon", "delta_dp", "mu", "sigma", "adjacency", "unit", "kind", "label", "n_public")
+
+
+def request_json(request: SpendRequest) -> dict[str, Any]:
+    """The request as an entry holds it; every text is checked."""
+    given: object = request.outputs
+    if isinstance(given, str | bytes):
+        raise InputError("the outputs of a spend are a list of names, not one text")
+    outputs = tuple(checked_text(name, "an output's name", longest=400) for name in request.outputs)
+    if not outputs:
+        raise InputError("a spend names at least one output")
+    mechanism = checked_text(request.mechanism, "mechanism")
+    return {
+        **asdict(replace(request, detail={})),
+        "mechanism": mechanism,
+        "outputs": list(outputs),
+        "detail": dict(request.detail),
+    }
+
+
+def spend(
+    ledger: Ledger,
+    request: SpendRequest,
+    *,
+    partition: str,
+    limits: BudgetLimits,
+    who: str,
+    ruleset_sha256: str,
+    draws: Draws,
+) -> Receipt:
+    """See `Ledger.spend`."""
+    name = partition_key(partition, request.unit)
+    if not name.endswith(f"/{request.unit}"):
+        raise InputError(f"partition {name} does not count in units of {request.unit!r}")
+    if draws not in ("now", "later"):
+        raise InputError("draws must be 'now' or 'later'")
+    request, limits = checked_request(request), checked_limits(limits)
+    terms = request_json(request)
+    body = {
+        **terms,
+        "draws": draws,
+        "limits": asdict(limits),
+        "ruleset_sha256": checked_digest(ruleset_sha256, "the rule set's digest"),
+        "versions": {"sacro_deltab": __version__, "python": platform.python_version()},
+    }
+    who, token = checked_text(who, "who"), uuid.uuid4().hex
+
+    def act(again: bool) -> tuple[Entry, Tally, str | None]:
+        with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
+            return _decide(writer, name, request, limits, body, who, token, again)
+
+    entry, before, refused = ledger.store.retried(act)
+    if refused is not None:
+        raise _no_budget(name, before, limits, refused)
+    return Receipt(
+        ledger_id=ledger.id,
+        entry=entry.seq,
+        head=entry.digest,
+        before=before.totals(limits.delta_per_release),
+        after=before.plus(request).totals(limits.delta_per_release),
+        pinned=ledger.pinned,
+    )
+
+
+def _decide(
+    writer: Writer,
+    name: str,
+    request: SpendRequest,
+    limits: BudgetLimits,
+    body: Mapping[str, Any],
+    who: str,
+    token: str,
+    again: bool,
+) -> tuple[Entry, Tally, str | None]:
+    """Grant or refuse in one transaction; both leave an entry."""
+    earlier = writer.by_token(token) if again else None  # the server lost our first answer, not our first act
+    if earlier is not None:
+        found = json.loads(earlier.body)
+        return earlier, Tally.from_json(found["before"]), found.get("refused")
+    before = shared_total(writer.accounts, name, _account(writer, name))
+    refused = refusal(request, before, limits)
+    if refused is not None:
+        entry = writer.append(
+            "refused", {**body, "before": before.to_json(), "refused": refused}, who=who, partition=name, token=token
+        )
+        return entry, before, refused
+    return grant(writer, name, request, limits, body, who, token), before, None
+
+
+def _account(writer: Writer, name: str) -> Account:
+    """A partition's account, tied to the same cohort counted in other units: it is still one cohort."""
+    account = writer.accounts.get(name, Account())
+    return replace(account, links=_with_other_units(writer, name, account))
+
+
+def grant(
+    writer: Writer,
+    name: str,
+    request: SpendRequest,
+    limits: BudgetLimits,
+    body: Mapping[str, Any],
+    who: str,
+    token: str | None = None,
+) -> Entry:
+    """Append a spend that the limits cover, or that was made in the ledger which this one continues."""
+    account = _account(writer, name)
+    before = shared_total(writer.accounts, name, account)
+    changed = {name: replace(account, own=account.own.plus(request), limits=limits)}
+    for other in account.links:
+        linked = writer.accounts[other]
+        if name not in linked.links:
+            changed[other] = replace(linked, links=tuple(sorted({*linked.links, name})))
+    after = before.plus(request)
+    return writer.append(
+        "spend",
+        {
+            **body,
+            "before": before.to_json(),
+            "after": after.to_json(),
+            "epsilon_exact_after": after.totals(limits.delta_per_release).epsilon_exact,
+        },
+        who=who,
+        partition=name,
+        token=token,
+        accounts=changed,
+    )
+
+
+def _with_other_units(writer: Writer, name: str, account: Account) -> tuple[str, ...]:
+    cohort = name.partition("/")[0]
+    twins = {f"{cohort}/{unit}" for unit in ("person", "row")} - {name}
+    return tuple(sorted({*account.links, *(twin for twin in twins if twin in writer.accounts)}))
+
+
+def _no_budget(name: str, before: Tally, limits: BudgetLimits, refused: str) -> BudgetError:
+    epsilon, delta_dp = remaining(before, limits)
+    left = f"{epsilon:g} of {limits.epsilon_total:g} (δ: {delta_dp:g} of {limits.delta_total:g}) is left"
+    if epsilon > 0 and delta_dp > 0:
+        most = min(epsilon, limits.epsilon_per_release)
+        many = int(epsilon * 10 * (1 + 1e-9) / most)
+        advice = (
+            f"One release of at most ε {most:g} fits, or {many} of ε {most / 10:g} each; "
+            f"`sacro-deltab plan --epsilon {most:g}` says what that buys."
+        )
+    else:
+        advice = "Nothing further may leave this partition. A new partition needs other people."
+    return BudgetError(
+        f"the budget of {name} does not cover this: {refused}; ε {left}. Nothing was spent", next_step=advice
+    )
+
+
+def _spend_entry(connection: Connection, ledger: Ledger, seq: int) -> Entry:
+    table = schema.entries
+    row = connection.execute(select(table).where(table.c.seq == seq, table.c.kind == "spend")).first()
+    if row is None:
+        raise LedgerError(f"entry {seq} is no spend of this ledger", path=ledger.where)
+    entry = entry_of(row, ledger.id)
+    if entry.computed_digest() != entry.digest:
+        raise LedgerError(f"entry {seq} was changed", path=ledger.where, next_step="Run `sacro-deltab ledger verify`.")
+    return entry
+
+
+def _followers(connection: Connection, ledger: Ledger, seq: int) -> dict[str, Entry]:
+    """Draw, attach and close entries of a spend, by kind."""
+    table = schema.entries
+    rows = connection.execute(select(table).where(table.c.ref == seq, table.c.kind.in_(("draw", "attach", "close"))))
+    return {row.kind: entry_of(row, ledger.id) for row in rows}
+
+
+def draw(ledger: Ledger, seq: int, who: str | None) -> Entry:
+    """See `Ledger.draw`."""
+    token = uuid.uuid4().hex
+
+    def act(again: bool) -> Entry:
+        with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
+            earlier = writer.by_token(token) if again else None
+            if earlier is not None:
+                return earlier
+            entry = _spend_entry(writer.connection, ledger, seq)
+            after = _followers(writer.connection, ledger, seq)
+            if json.loads(entry.body)["draws"] != "later" or after:
+                raise RefusedError(
+                    f"the noise of entry {seq} was drawn already, or the spend went to another run",
+                    next_step="Spend again before drawing again.",
+                )
+            return writer.append("draw", {}, who=who or entry.who, partition=entry.partition, ref=seq, token=token)
+
+    return ledger.store.retried(act)
+
+
+def attach(ledger: Ledger, seq: int, request: SpendRequest, *, who: str) -> Receipt:
+    """See `Ledger.attach`."""
+    who, token = checked_text(who, "who"), uuid.uuid4().hex
+    request = checked_request(request)
+    terms = request_json(request)
+
+    def act(again: bool) -> tuple[Entry, Entry]:
+        with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
+            entry = _spend_entry(writer.connection, ledger, seq)
+            earlier = writer.by_token(token) if again else None
+            if earlier is not None:
+                return entry, earlier
+            body = json.loads(entry.body)
+            if body["draws"] != "later" or _followers(writer.connection, ledger, seq):
+                raise RefusedError(
+                    f"entry {seq} cannot serve a second run: its noise may have been drawn, or it is in use",
+                    next_step="A crash costs budget; spend again.",
+                )
+            other = [term for term in _TERMS if canonical(body[term]) != canonical(terms[term])]
+            if other:
+                raise RefusedError(f"entry {seq} was spent on other terms ({', '.join(other)})")
+            attached = writer.append(
+                "attach", {"outputs": terms["outputs"], "detail": terms["detail"]}, who=who, partition=entry.partition,
+                ref=seq, token=token,
+            )  # fmt: skip
+            return entry, attached
+
+    entry, attached = ledger.store.retried(act)
+    body = json.loads(entry.body)
+    at_delta = body["limits"]["delta_per_release"]
+    before, after = Tally.from_json(body["before"]).totals(at_delta), Tally.from_json(body["after"]).totals(at_delta)
+    return Receipt(ledger.id, seq, attached.digest, before, after, ledger.pinned)
+
+
+def close_spend(ledger: Ledger, seq: int, released: str | Mapping[str, str], who: str | None) -> Entry:
+    """See `Ledger.close_spend`."""
+    if isinstance(released, str):
+        body: dict[str, Any] = {"sha256": checked_digest(released, "the digest of the released bytes")}
+    else:
+        files = {checked_text(n, "a file's name", longest=400): checked_digest(d) for n, d in released.items()}
+        if not files:
+            raise InputError("closing a spend needs the digest of at least one file")
+        body = {"sha256": sha256_text(canonical(files)), "files": files}
+    token = uuid.uuid4().hex
+
+    def act(again: bool) -> Entry:
+        with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
+            earlier = writer.by_token(token) if again else None
+            if earlier is not None:
+                return earlier
+            entry = _spend_entry(writer.connection, ledger, seq)
+            after = _followers(writer.connection, ledger, seq)
+            closed = after.get("close")
+            if closed is not None:
+                if json.loads(closed.body) == body:
+                    return closed
+                raise RefusedError(
+                    f"entry {seq} was closed with other bytes: one spend pays for one release",
+                    next_step="Spend again for another release.",
+                )
+            if json.loads(entry.body)["draws"] == "later" and not after:
+                raise RefusedError(f"entry {seq} has drawn no noise, so nothing can have been released on it")
+            return writer.append("close", body, who=who or entry.who, partition=entry.partition, ref=seq, token=token)
+
+    return ledger.store.retried(act)

@@ -1,0 +1,254 @@
+"""The trust file: which keys may sign for which node and role, and which ledgers count.
+
+A TRE keeps this file where researchers cannot write. Nothing that is checked is ever allowed to name its own key.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ..base.errors import InputError, UnreadableError
+from ..base.resources import schema
+
+SCHEMA = "sacro_deltab/trust/1"
+ROLES = ("tool", "checker1", "checker2", "dac")
+_MAX_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class TrustedKey:
+    """One public key, the role it signs in, its node, and when it counts (both ends inclusive, UTC)."""
+
+    keyid: str
+    public_pem: str
+    role: str
+    node: str
+    valid_from: datetime
+    valid_to: datetime
+
+    def valid_at(self, moment: datetime) -> bool:
+        """True when the key counts at `moment`."""
+        return self.valid_from <= moment <= self.valid_to
+
+
+@dataclass(frozen=True)
+class PinnedLedger:
+    """A ledger that counts for a node."""
+
+    id: str
+    head_key: str
+    node: str = "local"
+
+
+@dataclass(frozen=True)
+class Trust:
+    """A trust file as read. Make one with `load_trust`."""
+
+    keys: Mapping[str, TrustedKey] = field(default_factory=dict)
+    thresholds: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    ledgers: tuple[PinnedLedger, ...] = ()
+    path: Path | None = None
+
+    def key(self, keyid: str) -> TrustedKey | None:
+        """The key with this id, or None."""
+        return self.keys.get(keyid)
+
+    def keys_for(self, role: str, node: str = "local", *, at: datetime | None = None) -> tuple[TrustedKey, ...]:
+        """Keys of a role at a node, with `at` those that count at that moment."""
+        found = (key for key in self.keys.values() if key.role == role and key.node == node)
+        return tuple(key for key in found if at is None or key.valid_at(at))
+
+    def role_threshold(self, node: str, role: str) -> int:
+        """How many different keys of this role must sign at this node; 0 when the file does not say."""
+        return self.thresholds.get(node, {}).get(role, 0)
+
+    def pins_ledger(self, ledger_id: str, head_key: str, node: str | None = None) -> bool:
+        """True when a ledger with this id and head key counts (for `node`, when given)."""
+        return any(
+            pin.id == ledger_id and pin.head_key == head_key and node in (None, pin.node) for pin in self.ledgers
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The file's form."""
+        return {
+            "schema": SCHEMA,
+            "keys": {
+                keyid: {
+                    "public_pem": key.public_pem,
+                    "role": key.role,
+                    "node": key.node,
+                    "valid_from": _text(key.valid_from),
+                    "valid_to": _text(key.valid_to),
+                }
+                for keyid, key in sorted(self.keys.items())
+            },
+            "nodes": {node: {"thresholds": dict(roles)} for node, roles in sorted(self.thresholds.items())},
+            "ledgers": [vars(pin) for pin in self.ledgers],
+        }
+
+
+def load_trust(path: str | Path) -> Trust:
+    """Read a trust file.
+
+    Raises
+    ------
+    UnreadableError
+        It is missing, larger than 4 MiB, no JSON, or not of schema `sacro_deltab/trust/1`; all faults in one message.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as handle:
+            data = handle.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise UnreadableError(f"the trust file cannot be read ({error.strerror})", path=path) from error
+    if len(data) > _MAX_BYTES:
+        raise UnreadableError(f"a trust file is at most {_MAX_BYTES} bytes", path=path)
+    try:
+        document = json.loads(data.decode("utf-8"), object_pairs_hook=_no_repeats)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"the trust file is no JSON ({error})", path=path) from error
+    faults = _faults(document)
+    if faults:
+        raise UnreadableError(
+            f"the trust file does not follow its schema: {'; '.join(faults)}",
+            path=path,
+            next_step="Write it with `keygen --trust` and `ledger open --trust`.",
+        )
+    return _from_json(document, path)
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name is there twice")
+    return found
+
+
+def _faults(document: Any) -> list[str]:
+    from jsonschema import Draft202012Validator
+
+    errors = Draft202012Validator(schema("trust")).iter_errors(document)
+    faults = [f"{error.json_path}: {error.message[:200]}" for error in errors]
+    if faults:
+        return faults
+    for keyid, entry in document["keys"].items():
+        try:
+            start, end = _moment(entry["valid_from"]), _moment(entry["valid_to"])
+        except ValueError:
+            faults.append(f"$.keys.{keyid}: a date that does not exist")
+            continue
+        if end < start:
+            faults.append(f"$.keys.{keyid}: valid_to is before valid_from")
+    return faults
+
+
+def _from_json(document: Mapping[str, Any], path: Path | None) -> Trust:
+    keys = {
+        keyid: TrustedKey(
+            keyid, e["public_pem"], e["role"], e["node"], _moment(e["valid_from"]), _moment(e["valid_to"])
+        )
+        for keyid, e in document["keys"].items()
+    }
+    thresholds = {node: dict(entry["thresholds"]) for node, entry in document["nodes"].items()}
+    ledgers = tuple(PinnedLedger(e["id"], e["head_key"], e["node"]) for e in document["ledgers"])
+    return Trust(keys, thresholds, ledgers, path)
+
+
+def _moment(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+
+
+def _text(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def key_id(public_pem: str) -> str:
+    """Id of a key: SHA-256 (hex) of its PEM text's DER part, so that line ends and comments do not matter."""
+    body = re.sub(r"-----[A-Z ]+-----|\s", "", public_pem)
+    try:
+        return hashlib.sha256(base64.b64decode(body, validate=True)).hexdigest()
+    except ValueError as error:
+        raise InputError("this is no public key in PEM form") from error
+
+
+def add_key(
+    path: str | Path,
+    *,
+    public_pem: str,
+    role: str,
+    node: str = "local",
+    keyid: str | None = None,
+    valid_from: datetime | None = None,
+    valid_for: timedelta = timedelta(days=731),
+    threshold: int | None = 1,
+) -> Trust:
+    """Add a key to a trust file, making the file when it is missing; an existing threshold stays.
+
+    The key counts from now (whole seconds, rounded down) for two years. An id that is there with another key, role or
+    node is refused, so that a role cannot be changed by adding.
+    """
+    if role not in ROLES:
+        raise InputError(f"a role is one of {', '.join(ROLES)}")
+    start = (valid_from or datetime.now(UTC)).replace(microsecond=0)
+    entry = TrustedKey(keyid or key_id(public_pem), public_pem, role, node, start, start + valid_for)
+    trust = _existing(path)
+    known = trust.key(entry.keyid)
+    if known is not None and (known.public_pem, known.role, known.node) != (public_pem, role, node):
+        raise InputError("the trust file has this key already, in another role or node", path=path)
+    thresholds = {name: dict(roles) for name, roles in trust.thresholds.items()}
+    roles = thresholds.setdefault(node, {})
+    if threshold is not None:  # None: keys of this role may sign, and need not
+        roles.setdefault(role, threshold)
+    return write_trust(Trust({**trust.keys, entry.keyid: entry}, thresholds, trust.ledgers), path)
+
+
+def pin_ledger(path: str | Path, ledger_id: str, head_key: str, *, node: str = "local") -> Trust:
+    """Add a ledger to a trust file, making the file when it is missing.
+
+    An id that is pinned with another head key is refused: that would be a replaced ledger.
+    """
+    trust = _existing(path)
+    for pin in trust.ledgers:
+        if pin.id == ledger_id and pin.head_key != head_key:
+            raise InputError("the trust file pins this ledger with another head key", path=path)
+    pin = PinnedLedger(ledger_id, head_key, node)
+    ledgers = trust.ledgers if pin in trust.ledgers else (*trust.ledgers, pin)
+    return write_trust(Trust(trust.keys, trust.thresholds or {node: {}}, ledgers), path)
+
+
+def _existing(path: str | Path) -> Trust:
+    return load_trust(path) if Path(path).exists() else Trust()
+
+
+def write_trust(trust: Trust, path: str | Path) -> Trust:
+    """Check and write a trust file in one step: a reader sees the old one or the new one."""
+    path = Path(path)
+    document = trust.to_json()
+    faults: Iterable[str] = _faults(document)
+    if faults:
+        raise InputError(f"this would be no valid trust file: {'; '.join(faults)}", path=path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=2, sort_keys=True)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
+        Path(temporary).replace(path)
+    except OSError as error:
+        raise InputError(f"the trust file cannot be written ({error.strerror})", path=path) from error
+    return Trust(trust.keys, trust.thresholds, trust.ledgers, path)

@@ -1,0 +1,302 @@
+"""All cells of a session as one table problem: what is printed, over whom, and what a reader can work out.
+
+Every published number over a group of people is a cell: rows of group tables, count tables, whole-cohort means and
+Ns, the researcher's own ACRO tables where they can be read, and earlier releases. People are positions in the
+session's register; they never leave this module except as atoms (groups with a count and a sum) of a problem that
+stays inside the TRE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from .margins import Margin, margins
+from .people import Floats, Ints
+from .table_audit import TableAudit
+
+if TYPE_CHECKING:
+    from ..tables import Problem, TablePolicy
+    from ..tables.judge import SetAudit
+
+
+KEPT = 6  # problems and audits remembered
+
+
+@dataclass(frozen=True)
+class PrintedCell:
+    """One number over a group of people, as it is or would be printed.
+
+    `members` are positions in the session's register: the people who contribute (with a value, where there is a
+    statistic). statistic: "mean", "sd" or None (only N is printed). `variable` names the per-person values behind the
+    statistic. `any_rounded`: the table rounds all its Ns. `printed`: the mean that an earlier session printed of these
+    people; it counts for a variable whose mean over them prints the same.
+    """
+
+    output: str
+    key: str
+    members: Ints
+    role: str = "interior"
+    variable: str | None = None
+    statistic: str | None = None
+    shows_n: bool = True
+    any_rounded: bool = False
+    structural: bool = False
+    printed: float | None = None
+
+    @property
+    def id(self) -> str:
+        """Id of the cell in the problem."""
+        return f"{self.output}|{self.key}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one audit found (inside view): suppressed cells that fall, and a small group that can be derived."""
+
+    fallen: frozenset[str]
+    small_group: bool
+
+    @property
+    def safe(self) -> bool:
+        """Nothing can be worked out."""
+        return not self.fallen and not self.small_group
+
+
+@dataclass
+class LinkedTables:
+    """The cells of a session, in the order they were added. Mutable; one per session."""
+
+    policy: TablePolicy
+    values: dict[str, Floats] = field(default_factory=dict)
+    cells: dict[str, PrintedCell] = field(default_factory=dict)
+    suppressed: set[str] = field(default_factory=set)
+    complementary: set[str] = field(default_factory=set)
+    ages: Callable[[], Floats | None] | None = None  # years of the register's people, where they are known
+    training: list[Ints] = field(default_factory=list)  # people known to have been trained on, besides what is found
+    version: int = 0  # of the cells
+    _built: list[tuple[Any, Any, Floats | None, Problem]] = field(default_factory=list)  # the last problems
+    _judged: list[tuple[Problem, frozenset[str], Verdict]] = field(default_factory=list)  # … and audits
+
+    def publish(self, cells: Sequence[PrintedCell], suppressed: Iterable[str], complementary: Iterable[str]) -> None:
+        """Add the cells of an accepted output; `suppressed` and `complementary` are row keys."""
+        self.version += 1
+        gone, extra = set(suppressed), set(complementary)
+        for cell in cells:
+            self.cells[cell.id] = cell
+            if cell.key in gone:
+                self.suppressed.add(cell.id)
+            if cell.key in extra:
+                self.complementary.add(cell.id)
+
+    def retract(self, output: str) -> None:
+        """Forget every cell of one output: it is no longer asked to leave."""
+        self.version += 1
+        gone = [name for name, cell in self.cells.items() if cell.output == output]
+        for name in gone:
+            del self.cells[name]
+        self.suppressed.difference_update(gone)
+        self.complementary.difference_update(gone)
+
+    def safe_without(self, output: str) -> bool:
+        """Whether everything printed would be safe were one output not printed."""
+        names: list[str | None] = [*self.variables()] or [None]
+        gone = frozenset(self.suppressed - self.complementary)
+        return all(self.verdict(v, (), gone, without=output).safe for v in names)
+
+    def context(self, candidate: Sequence[PrintedCell]) -> Context:
+        """The judge's view of an output that is not yet published."""
+        return Context(self, tuple(candidate))
+
+    def variables(self) -> list[str]:
+        """Variables whose statistics are printed, most cells first; counts alone give one nameless entry."""
+        tally: dict[str, int] = {}
+        for cell in self.cells.values():
+            if cell.variable is not None and cell.statistic is not None:
+                tally[cell.variable] = tally.get(cell.variable, 0) + 1
+        return sorted(tally, key=lambda v: (-tally[v], v))
+
+    def problem(
+        self,
+        variable: str | None,
+        candidate: Sequence[PrintedCell] = (),
+        *,
+        without: str | None = None,
+        primary: Iterable[str] = (),
+        fixed: bool = True,
+    ) -> Problem | None:
+        """The problem of one variable: every N, and the statistics of that variable. None when nothing is printed.
+
+        Complementary cells of earlier outputs are not published and need no protection of their own, so they are
+        left out; earlier primary cells stay in as suppressed cells. `without` leaves one output out.
+        """
+        cells = [
+            c for c in self.cells.values() if c.output != without and (c.id not in self.complementary or not fixed)
+        ]
+        cells += [c for c in candidate if c.output != without]
+        if not cells:
+            return None
+        values = self.values.get(variable) if variable else None
+        forced = frozenset({*primary, *(self.suppressed - self.complementary)} & {c.id for c in cells})
+        with_ages = self.ages is not None and self.ages() is not None
+        key = (self.version, variable, tuple(map(id, candidate)), without, forced, fixed, len(self.training), with_ages)
+        for known, _, array, problem in self._built:
+            if known == key and array is values:
+                return problem
+        from .atoms import table_problem
+
+        ids = frozenset(c.id for c in cells)
+        built = table_problem(
+            cells,
+            values,
+            variable,
+            self.policy,
+            self._margins(variable, cells),
+            must_publish=ids & (self.cells.keys() - self.suppressed) if fixed else frozenset(),
+            primary=forced,
+            suppressed=frozenset(self.suppressed & ids),
+        )
+        # the candidate's cells are held so that their ids are not given to others
+        self._built = [*self._built[1 - KEPT :], (key, tuple(candidate), values, built)]
+        return built
+
+    def verdict(
+        self, variable: str | None, candidate: Sequence[PrintedCell], gone: frozenset[str], **kw: Any
+    ) -> Verdict:
+        """Audit everything printed with `gone` (cell ids) marked, for one variable."""
+        from ..tables import audit_pattern
+        from ..tables.solver import Contradiction
+
+        problem = self.problem(variable, candidate, **kw)
+        if problem is None:
+            return Verdict(frozenset(), False)
+        pattern = self.pattern(problem, gone)
+        for judged, known, verdict in self._judged:
+            if judged is problem and known == pattern:
+                return verdict
+        try:
+            return self.judged(problem, audit_pattern(problem, pattern))
+        except Contradiction:  # a number is printed that the rule a reader believes in does not allow
+            return Verdict(frozenset(c.id for c in candidate), True)
+
+    def pattern(self, problem: Problem, gone: frozenset[str]) -> frozenset[str]:
+        """Cells of a problem that are withheld when `gone` are as well."""
+        return frozenset(((self.suppressed - self.complementary) | gone) & problem.cells.keys())
+
+    def judged(self, problem: Problem, found: SetAudit) -> Verdict:
+        """What an audit says, remembered: the same cells are often asked about again at once."""
+        union = found.smallest_derivable_union
+        small = union is not None and 0 < union.n < self.policy.min_n
+        fallen = {*found.exactly_disclosed, *found.unproved} & set(problem.primary) | {*found.narrow, *found.unprinted}
+        verdict = Verdict(frozenset(fallen), small or found.expert_union_small)
+        self._judged = [*self._judged[1 - KEPT :], (problem, found.suppressed, verdict)]
+        return verdict
+
+    def _margins(self, variable: str | None, cells: Sequence[PrintedCell]) -> list[Margin]:
+        """What everybody knows this variable to add up to, where it is the delta of a model's own training people."""
+        if variable is None or not any(c.variable == variable and c.statistic == "mean" for c in cells):
+            return []
+        ages = None if self.ages is None or self.policy.value_bounds is None else self.ages()
+        return margins(self.values[variable], ages, cells, self.training)
+
+
+@dataclass(frozen=True)
+class Context:
+    """`sacro_deltab.judging.judge.TableContext` over a session's linked tables."""
+
+    linked: LinkedTables
+    candidate: tuple[PrintedCell, ...]
+    notes: list[str] = field(default_factory=list)
+
+    def protect(self, primary: frozenset[str]) -> frozenset[str]:
+        """Rows to suppress besides `primary`, with everything published before taken as it is."""
+        from ..tables import protect
+        from ..tables.solver import Contradiction
+
+        if not primary and not self.linked.cells:
+            return frozenset()
+        chosen: set[str] = set()
+        for variable in self._variables():
+            forced = frozenset(self._ids(primary | frozenset(chosen)))
+            if (
+                not self._plainly_unsafe(variable, forced)
+                and self.linked.verdict(variable, self.candidate, forced).safe
+            ):
+                continue
+            if self.linked.cells:
+                self.notes.extend(self._pairs(variable, forced))
+            problem = self.linked.problem(variable, self.candidate)
+            if problem is not None and not forced <= set(problem.primary):
+                problem = self.linked.problem(variable, self.candidate, primary=forced)
+            if problem is None:
+                continue
+            try:
+                result = protect(problem, policy="interval")
+            except Contradiction:
+                return frozenset(cell.key for cell in self.candidate) - primary
+            self.linked.judged(problem, result.audit)
+            by_id = {cell.id: cell.key for cell in self.candidate}
+            chosen |= {by_id[name] for name in result.suppressed if name in by_id}
+        return frozenset(chosen - primary)
+
+    def audit(self, suppressed: frozenset[str]) -> TableAudit:
+        """Attack what would be published, with everything that was published before."""
+        gone = frozenset(self._ids(suppressed))
+        mine = {cell.id for cell in self.candidate}
+        fallen: set[str] = set()
+        small = False
+        pairs = list(self.notes)
+        for variable in self._variables():
+            verdict = self.linked.verdict(variable, self.candidate, gone)
+            fallen |= verdict.fallen
+            small = small or verdict.small_group
+            if not verdict.safe:
+                pairs += self._pairs(variable, gone)
+        return TableAudit(len(fallen & mine) + small, len(fallen) + small, tuple(dict.fromkeys(pairs)))
+
+    def _plainly_unsafe(self, variable: str | None, gone: frozenset[str]) -> bool:
+        """Whether algebra alone gives a small group away: no whole audit is needed to say that something must go."""
+        from ..tables.released import release
+        from ..tables.span import Span
+
+        problem = self.linked.problem(variable, self.candidate)
+        if problem is None or not self.linked.cells:
+            return False
+        seen = release(problem, self.linked.pattern(problem, gone))
+        found = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms]).smallest(problem.policy.min_n)
+        return found is not None and 0 < found.n < problem.policy.min_n
+
+    def _pairs(self, variable: str | None, gone: frozenset[str]) -> list[str]:
+        """Which outputs give a small group away together, and which of them to drop."""
+        from ..tables import find_links
+
+        problem = self.linked.problem(variable, self.candidate)
+        if problem is None:
+            return []
+        pattern = self.linked.pattern(problem, gone)
+        return [link.outside for link in find_links(problem, pattern, limit=3)]
+
+    def _ids(self, keys: Iterable[str]) -> list[str]:
+        wanted = set(keys)
+        return [cell.id for cell in self.candidate if cell.key in wanted]
+
+    def _variables(self) -> list[str | None]:
+        mine = {c.variable for c in self.candidate if c.statistic is not None}
+        found: list[str | None] = [v for v in mine if v is not None]
+        found += [v for v in self.linked.variables() if v not in mine]
+        if not mine or not found:
+            return found or [None]
+        return found
+
+
+def problem_suppressed(problem_json: Mapping[str, Any], output: str) -> frozenset[str]:
+    """Row keys of one output that a recorded problem marks as suppressed."""
+    sets = problem_json.get("published_sets", [])
+    gone = sets[0]["suppressed"] if sets else []
+    return frozenset(name.split("|", 1)[1] for name in gone if name.split("|", 1)[0] == output)
+
+
+def with_output(cells: Sequence[PrintedCell], output: str) -> tuple[PrintedCell, ...]:
+    """The same cells under another output name."""
+    return tuple(replace(cell, output=output) for cell in cells)

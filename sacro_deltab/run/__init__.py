@@ -1,0 +1,1 @@
+"""The main job from files to a judged folder, and the demonstration of it."""

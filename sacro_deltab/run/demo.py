@@ -1,0 +1,221 @@
+"""`sacro-deltab demo`: the main job on simulated people, told so that a newcomer understands the product."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..base.errors import InputError
+from ..judging.said import read_said
+from .pipeline import Outcome, Plan, Say, account, fit_deltas, quiet_acro
+
+if TYPE_CHECKING:
+    from ..cohort import Cohort
+    from ..session.acro_session import DeltabSession
+
+EPSILON = 1.0
+EPSILON_MEAN = 0.5
+COMPONENTS = 5
+SMALL_SITES = ("Bangor", "Wrexham", "Oban")
+
+DECLARE: dict[str, Any] = {
+    "schema": "sacro_deltab/declare/1",
+    "role": "researcher",
+    "by": "SIMULATED researcher of the demonstration",
+    "simulated": True,
+    "note": "Nobody said this: the demonstration needs somebody's word for what cannot be computed.",
+    "facts": {"output.declared": True, "dp.trust_model": "central_at_node"},
+    "outputs": {"correlation": {"output.declared": False}},
+}
+ATTEST: dict[str, Any] = {
+    "schema": "sacro_deltab/declare/1",
+    "role": "tre_staff",
+    "by": "SIMULATED TRE staff of the demonstration",
+    "simulated": True,
+    "note": "Nobody said this: in a real TRE its staff fill this in, or its profile pins it.",
+    "facts": {"egress.route": "tre_airlock", "dp.noise_inside_tre": True},
+}
+
+
+def run_demo(out: Path, ledger: str, say: Say, *, declare: Path | None = None, attest: Path | None = None) -> Outcome:
+    """Make the simulated inputs, then do what `run` does, with a few outputs that must not leave.
+
+    Beside the folder `NAME-inputs/` holds what researcher and TRE would supply: cohort, basis, declaration,
+    attestation, and a profile that pins the ledger of this demonstration. `declare` and `attest`: files to take in the
+    place of the simulated ones.
+    """
+    inputs = out.with_name(f"{out.name}-inputs")
+    for path in (out, inputs):
+        if path.exists() or path.is_symlink():
+            raise InputError("the output folder exists", path=path, next_step="Choose another name with --out.")
+    if not out.absolute().parent.is_dir():
+        raise InputError("there is no such place", path=out.absolute().parent, next_step="Make it first.")
+    say("simulating 680 people in 7 sites, and 400 public people for a shared basis")
+    try:
+        plan, cohort = _inputs(Plan(out=out, ledger=ledger, declare=declare, attest=attest), inputs)
+        return _run(plan, cohort, say)
+    except BaseException:
+        shutil.rmtree(inputs, ignore_errors=True)
+        raise
+
+
+def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
+    """Write what researcher and TRE would supply; ids are new each time, so every demonstration is a new cohort."""
+    from ..cohort.simulate import demo_cohort, demo_public_reference
+    from ..ledger import open_ledger
+    from ..privacy.basis import Basis
+
+    tag = secrets.token_hex(4)
+    study, public = demo_cohort(), demo_public_reference()
+    table = study.table.copy()
+    table["site_merged"] = table["site"].where(~table["site"].isin(SMALL_SITES), "small sites")
+    table["participant_id"] = [f"{tag}-{name}" for name in table["participant_id"]]
+    features = [n for n in study.feature_names if float(public.features[n].std()) > 0]
+    folder.mkdir()
+    keep = ["participant_id", "age", *study.group_names, "site_merged", *study.confound_names, *features]
+    table[keep].to_csv(folder / "cohort.csv", index=False)
+    basis = Basis.from_public(
+        public.features[features].to_numpy(dtype=float),
+        public.age,
+        features,
+        n_components=COMPONENTS,
+        made_on="simulated public volunteers of the demonstration",
+        age_range=(40.0, 90.0),
+    )
+    basis.save(folder / "basis.json")
+    pin = open_ledger(plan.ledger).pin()
+    _said(plan.declare, folder / "declare.json", DECLARE, "researcher")
+    _said(plan.attest, folder / "attest.json", ATTEST, "tre_staff")
+    profile = [
+        "# Made by `sacro-deltab demo`: pins the ledger of this demonstration. A real profile is the TRE's own file.",
+        "profile:",
+        "  id: demonstration",
+        "  title: Profile of the demonstration, which pins its own ledger",
+        "  ruleset: deltab-disclosure",
+        "  decided_by: null",
+        "attest:",
+        "  egress.route: tre_airlock",
+        "  dp.noise_inside_tre: true",
+        "ledgers:",
+        f'  - id: "{pin.id}"',
+        f'    head_key: "{pin.head_key}"',
+    ]
+    (folder / "profile.yaml").write_text("\n".join(profile) + "\n", encoding="utf-8")
+    plan = replace(
+        plan,
+        ages=folder / "cohort.csv",
+        features=folder / "cohort.csv",
+        by=("sex", "diagnosis", "site", "site_merged"),
+        age_bands=(10.0,),
+        ignore=tuple(study.confound_names),
+        id_column="participant_id",
+        basis=folder / "basis.json",
+        epsilon=EPSILON,
+        epsilon_mean=EPSILON_MEAN,
+        n_components=COMPONENTS,
+        method="moments",
+        profile=str(folder / "profile.yaml"),
+        declare=folder / "declare.json",
+        attest=folder / "attest.json",
+        cohort=f"demo-{tag}",
+    )
+    from .pipeline import read
+
+    return plan, read(plan)
+
+
+def _said(given: Path | None, path: Path, simulated: dict[str, Any], role: str) -> None:
+    """What somebody said, if anybody did, else the simulated words."""
+    if given is None:
+        _write(path, simulated)
+        return
+    read_said(given, role)
+    shutil.copyfile(given, path)
+
+
+def _run(plan: Plan, cohort: Cohort, say: Say) -> Outcome:
+    from ..check import check_paths
+    from . import pipeline
+
+    with pipeline._working_folder(plan.out) as journal:
+        session = pipeline._session(plan, cohort, journal, say)
+        impossible = list(pipeline._release_all(session, plan, cohort, say))
+        say("asking for a few outputs that should not leave")
+        _extra(session, cohort)
+        say("writing the folder")
+        folder = session.finalise(plan.out)
+        say("checking the folder as a checker would")
+        report = check_paths([folder], ruleset=session.ruleset, ledger=plan.ledger)
+        return Outcome(session, folder, report, tuple(impossible))
+
+
+def _extra(session: DeltabSession, cohort: Cohort) -> None:
+    """What researchers also ask for: a crossed table, counts, a plot, an undeclared correlation, bare weights."""
+    from ..model import BrainAgeDelta
+
+    assert cohort.groups is not None
+    deltas = fit_deltas(cohort, COMPONENTS, "unbiased_quadratic")
+    session.release_counts(cohort.groups["sex"], title="People by sex")
+    session.release_quantiles(deltas, (0, 25, 50, 75, 100), title="Quantiles with minimum and maximum",
+                              name="delta_quantiles_all")  # fmt: skip
+    session.release_group_means(
+        deltas, [cohort.groups["site"], cohort.groups["sex"]], title="Mean delta by site and sex"
+    )
+    session.release_plot("mean_delta_by_sex", title="Mean delta by sex")
+    session.release_feature_summary(cohort.features_frame(), title="Mean and SD of every IDP")
+    frame = cohort.features_frame().iloc[:, :3]
+    session.release_correlation(deltas, frame, title="Correlation of delta with three IDPs", p_values=False)
+    whole = cohort.filled("median")
+    bare = BrainAgeDelta(n_components=COMPONENTS).fit(whole.X, whole.age)
+    session.release_weights(bare, title="Weights without noise", only=["beta1"])
+
+
+def story(outcome: Outcome) -> list[str]:
+    """The account a newcomer reads."""
+    session = outcome.session
+    inputs = outcome.folder.with_name(f"{outcome.folder.name}-inputs")
+    statuses = {s: sum(e.status == s for e in session.entries) for s in ("pass", "review", "fail")}
+    agree = _agreement(outcome)
+    return [
+        "sacro_deltab: may this leave the Trusted Research Environment?",
+        "",
+        "A researcher trained a brain-age model on 680 SIMULATED people and asked for "
+        f"{len(session.entries)} outputs. Each was judged by every clause of the policy that concerns it:",
+        f"  {statuses['pass']} meet the rules, {statuses['review']} need a person's decision, "
+        f"{statuses['fail']} stay inside.",
+        "Declaration, attestation and profile are simulated too: they show where people's word would stand.",
+        "",
+        *account(outcome),
+        "",
+        "How to read it",
+        "  pass    every rule is met; small groups are marked *, together with whatever would give them away",
+        "  review  a rule asks a person a question; the question is in the record",
+        "  fail    only a note that says why is in the folder; the numbers are not",
+        "  inside/ holds the evidence for the checker and is listed in no record, so no approval can release it",
+        "",
+        "Next",
+        f"  open {outcome.folder.name} in SACRO-Viewer",
+        f"  sacro-deltab check {outcome.folder} --profile {inputs / 'profile.yaml'} --ledger {session.budget.url}",
+        f"  {agree}",
+    ]
+
+
+def _agreement(outcome: Outcome) -> str:
+    """Whether the checker, from the folder alone, comes to the session's verdicts."""
+    said = {name: e.status for e in outcome.session.entries for name in e.files}
+    found = {o.file: o.verdict for o in outcome.report.outputs}
+    differ = sorted(name for name, status in said.items() if found.get(name) != status)
+    if differ:
+        return f"the checker differs on: {', '.join(differ)}"
+    return "the checker, reading only the folder, comes to the same verdict on every output"
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    path.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+__all__ = ["quiet_acro", "run_demo", "story"]

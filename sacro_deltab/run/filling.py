@@ -1,0 +1,70 @@
+"""What becomes of values that cannot be used as they are, on either path of `run`, and the fit that stays inside."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..base.errors import InputError
+
+if TYPE_CHECKING:
+    from ..cohort import Cohort, Repair
+    from ..cohort.people import Fill
+
+DEFAULT_COMPONENTS = 10
+
+
+def fit_deltas(cohort: Cohort, n_components: int | None, model: str) -> Any:
+    """Deltas of a model without noise, fitted to the cohort with medians for missing values (inside only)."""
+    return fitted_deltas(cohort, {"n_components": n_components}, model, "median")[0]
+
+
+def fitted_deltas(cohort: Cohort, choice: Mapping[str, Any], model: str, fill: Fill) -> tuple[Any, tuple[Repair, ...]]:
+    """Deltas of everybody (NaN for people left out) and the repairs made for the fit."""
+    from ..model import BrainAgeDelta
+
+    whole = cohort.filled(fill)
+    n_components = choice.get("n_components")
+    most = max(1, min(whole.X.shape[0] - 1, whole.X.shape[1]))
+    if n_components is not None and n_components > most:
+        raise InputError(
+            f"{n_components} components cannot come from this many people and features",
+            place="--n-components",
+            next_step="Choose fewer components than people and no more than features, or leave it out.",
+        )
+    others = {name: value for name, value in choice.items() if name != "n_components"}
+    wanted = min(DEFAULT_COMPONENTS, most) if n_components is None and not others else n_components
+    fitted = BrainAgeDelta(n_components=wanted, **others)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted.fit(whole.X, whole.age, confounds=whole.confounds)
+        found = fitted.delta(whole.X, whole.age, whole.confounds, model=model)
+    deltas = np.full(cohort.n_rows, np.nan)
+    deltas[_complete(cohort) if fill == "drop" else slice(None)] = found
+    return deltas, whole.repairs[len(cohort.repairs) :]
+
+
+def _complete(cohort: Cohort) -> Any:
+    whole = np.isfinite(cohort.X).all(axis=1)
+    return whole if cohort.confounds is None else whole & np.isfinite(cohort.confounds).all(axis=1)
+
+
+def public_constants(told: Mapping[str, Any], public: Any, matrix: Any, ages: Any) -> list[Repair]:
+    """What a private training did to values that it could not use as they are: public constants and clips.
+
+    `told` are the bounds of its statement, `public` the basis or bounds that hold centre and scale.
+    """
+    from ..cohort import Repair
+
+    with np.errstate(all="ignore"):
+        far = np.abs((matrix - np.asarray(public.centre)) / np.asarray(public.scale)) > told["feature_z"]
+    low, high = told["age"]
+    counted = (
+        ("missing_features", "Missing values became the public centre.", ~np.isfinite(matrix)),
+        ("clipped_features", "Features beyond the public clip count as the clip.", far & np.isfinite(matrix)),
+        ("clipped_ages", "Ages outside the public range count as its nearest end.", (ages < low) | (ages > high)),
+    )
+    return [Repair(kind, text, int(where.sum())) for kind, text, where in counted if where.any()]
