@@ -1,0 +1,96 @@
+"""The stories that do not end right yet, each with the issue that asks for it, and the ones too slow for every run.
+
+A line is deleted by the change that makes its story right: the expected failures are strict, so a story that ends right
+while it stands here fails. A slow one is tried with `pytest -n 0 tests/attacks -k NAME`.
+"""
+
+from __future__ import annotations
+
+BUILT = "Built, not filtered: kinds as files, a folder made by us and made again by the checker"
+PEOPLE = "The TRE's people: one register, one roster, and nothing paid is lost"
+FORMAL = "Formal means the whole package, and the delta means what it says"
+ATTACKER = "One attacker for every number, and protection that beats τ-Argus"
+LAW = "The law in one place: constants, layers, proofs, signatures"
+DESK = "The checker's desk: ten minutes, a dozen decisions, nothing false"
+PAPER = "A paper's results, from data to approved release"
+HOUSE = "One home for every truth: the house rebuilt"
+POOLING = "Pooling that is never worse, a loop that closes, an engine for those who outgrow one machine"
+
+EXPECTED: dict[str, str] = {
+    "after_certificate": BUILT,
+    "age_bias": FORMAL,
+    "age_of_one": LAW,
+    "aligned": PEOPLE,
+    "desk_everyday": DESK,
+    "desk_flood": DESK,
+    "desk_names": BUILT,
+    "desk_old_acro": DESK,
+    "desk_two_folders": DESK,
+    "desk_withheld": DESK,
+    "diff_sees": DESK,
+    "empty_people": PEOPLE,
+    "engine": ATTACKER,
+    "fresh_budget": PEOPLE,
+    "house_count": HOUSE,
+    "indicator_column": ATTACKER,
+    "mean_twice": FORMAL,
+    "neighbour_package": FORMAL,
+    "noisy_minimum": FORMAL,
+    "nothing_leaves": BUILT,
+    "one_reader": HOUSE,
+    "order": ATTACKER,
+    "orderly_refusal": BUILT,
+    "own_basis": FORMAL,
+    "own_numbers": PEOPLE,
+    "p_value_stays": ATTACKER,
+    "plan_truth": FORMAL,
+    "plot_outlives_table": ATTACKER,
+    "pooled_baseline": POOLING,
+    "printed_codes": LAW,
+    "public_n": ATTACKER,
+    "record_places": BUILT,
+    "replay_truth": LAW,
+    "researcher_way": PAPER,
+    "rules_off": LAW,
+    "scale_growth": ATTACKER,
+    "sd_of_one": LAW,
+    "spend_last": PEOPLE,
+    "spend_to_the_limit": FORMAL,
+    "tables_large": ATTACKER,
+    "three_summaries": ATTACKER,
+    "tightened_table": LAW,
+    "waiver_request": LAW,
+}
+
+# More than about ten CPU seconds each; `make soak` runs them.
+SLOW: frozenset[str] = frozenset(
+    {
+        "after_certificate",
+        "desk_everyday",
+        "desk_flood",
+        "desk_names",
+        "desk_two_folders",
+        "desk_withheld",
+        "empty_people",
+        "engine",
+        "fresh_budget",
+        "house_count",
+        "mean_twice",
+        "neighbour_package",
+        "noisy_minimum",
+        "nothing_leaves",
+        "one_reader",
+        "order",
+        "orderly_refusal",
+        "own_basis",
+        "own_numbers",
+        "plan_truth",
+        "printed_codes",
+        "public_n",
+        "record_places",
+        "scale_growth",
+        "spend_last",
+        "tables_large",
+        "waiver_request",
+    }
+)
