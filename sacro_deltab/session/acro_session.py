@@ -10,6 +10,7 @@ import contextlib
 import secrets
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,6 +139,7 @@ class DeltabSession:
         self.not_checked: list[str] = []
         self.repairs: list[dict[str, Any]] = []  # of the input, counted: inside only
         self.remembered: set[str] = set()
+        self._went_along: set[str] = set()  # outputs that were dropped with what they were made of
         self._config = config_digest(acro.config, _OWN_KEY)
         acro.config[_OWN_KEY] = {
             "rule_set": f"{self.ruleset.id} {self.ruleset.version}",
@@ -342,7 +344,9 @@ class DeltabSession:
         """Pearson correlations of `values` with one column or the columns of a table, and their p-values."""
         from .statistics import correlation_candidates
 
-        return [self._record(c) for c in correlation_candidates(self, values, others, title, name, p_values)]
+        first, *rest = correlation_candidates(self, values, others, title, name, p_values)
+        entry = self._record(first)
+        return [entry, *(self._record(replace(c, made_of=entry.name)) for c in rest)]
 
     @measured
     def release_regression(
@@ -421,9 +425,18 @@ class DeltabSession:
 
     @measured
     def drop(self, name: str) -> None:
-        """Take an output back before `finalise`: its record goes, and later tables no longer count it as published."""
+        """Take an output back before `finalise`: its record goes, and later tables no longer count it as published.
+
+        What was made of it goes with it: its plots, and the p-values of its correlations; naming these as well is no
+        fault.
+        """
+        if name in self._went_along:
+            return
         entry = self._find(name)
         self._open()
+        for made in [other.name for other in self.entries if other.made_of == name]:
+            self.drop(made)
+            self._went_along.add(made)
         self.acro.results.results.pop(entry.uid, None)
         self.entries.remove(entry)
         self.state.linked.retract(name)
@@ -610,8 +623,6 @@ def _pins(trust: str | Path | None, ruleset: Any) -> list[Mapping[str, Any]]:
 
 def _with_profile(said: Said, ruleset: Any) -> Said:
     """A site profile may pin attested values; a file cannot overrule them."""
-    from dataclasses import replace
-
     if ruleset.profile is None or not ruleset.profile.attest:
         return said
     by = said.by or f"site profile {ruleset.profile.id}"

@@ -91,6 +91,10 @@ class Budget:
         """Whether a release under `add_remove`, which protects N itself, was ever paid for on these data."""
         return "add_remove" in self._relations().values()
 
+    def n_is_public(self) -> bool:
+        """Whether a release on these data was paid for under a relation that takes the roster's N as told."""
+        return "zero_out_N_public" in self._relations().values()
+
     def exact_n_used(self) -> str | None:
         """What already rests on the exact N of these data, in words; None where nothing does.
 

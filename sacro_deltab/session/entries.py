@@ -20,7 +20,8 @@ class Entry:
     """A recorded output.
 
     `document` is what would leave, None where it stays inside. `raw`, `facts`, `complementary`, `merges` and
-    `notes_inside` never leave the TRE. `spends` are ledger entries that paid for its noise.
+    `notes_inside` never leave the TRE. `spends` are ledger entries that paid for its noise. `made_of` names the output
+    that a plot or a p-value says the numbers of again: it does not outlive that output.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Entry:
     merges: tuple[str, ...] = ()
     notes_inside: tuple[str, ...] = ()
     n: int | None = None
+    made_of: str | None = None
 
     @property
     def rests_on_exact_n(self) -> bool:
@@ -79,6 +81,7 @@ class Entry:
             "document": None if self.document is None else self.document.to_data(),
             "spends": list(self.spends),
             "n": self.n,
+            "made_of": self.made_of,
         }
 
     @classmethod
@@ -105,6 +108,7 @@ class Entry:
             merges=tuple(data["merges"]),
             notes_inside=tuple(data["findings_inside"]),
             n=data["n"],
+            made_of=data.get("made_of"),
         )
 
     @property
@@ -147,3 +151,4 @@ class Candidate:
     n: int | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
     trace: Trace | None = None
+    made_of: str | None = None

@@ -21,6 +21,7 @@ WITHOUT_CELLS = frozenset({"delta_quantiles", "idp_summary", "correlation", "p_v
 
 MEANS = ("mean_delta", "mean delta")  # columns and rows that hold one
 SDS = frozenset({"delta_sd", "delta_sd_by_group"})
+PUBLIC_N = "the public N"  # of the registered roster, which a training under zero_out_N_public takes as told
 UNCHECKED = "differences with earlier releases whose people the ledger does not know"
 MOST_SETS = 40  # distinct sets of people of one output that the ledger remembers one by one
 
@@ -34,7 +35,10 @@ def load_earlier(session: DeltabSession) -> None:
     state, ledger = session.state, session.budget.ledger
     ids, head = state.ids, ledger.head
     state.first_head = state.first_head or head
-    if ids is None or head == state.history_head:
+    if head == state.history_head:
+        return
+    _know_public_n(session)
+    if ids is None:
         return
     earlier = ledger.earlier_cells(session.cohort, ids)
     for name in {name for name, _, _ in state.earlier}:
@@ -52,6 +56,14 @@ def load_earlier(session: DeltabSession) -> None:
     state.history_head = head
     if earlier.unchecked and UNCHECKED not in session.not_checked:
         session.not_checked.append(UNCHECKED)
+
+
+def _know_public_n(session: DeltabSession) -> None:
+    """Under zero_out_N_public the roster's N is a constant that every reader has, printed or not."""
+    roster, linked = session.state.people, session.state.linked
+    cell = None if roster is None else PrintedCell(PUBLIC_N, "N", np.arange(roster.n_people))
+    if cell is not None and cell.id not in linked.cells and session.budget.n_is_public():
+        linked.publish([cell], (), ())
 
 
 def _mean_of(published: Mapping[str, Any]) -> float | None:

@@ -44,7 +44,7 @@ def plot_candidate(session: DeltabSession, entry: Entry, title: str | None) -> C
     )
     facts = computed(n=int(entry.n or 0), plot__source_status=entry.status, plot__per_subject_marks=False)
     built = build_facts(session, drawn, facts, file_format="png")
-    return Candidate(drawn, built, picture=_draw(drawn), format="png", n=entry.n)
+    return Candidate(drawn, built, picture=_draw(drawn), format="png", n=entry.n, made_of=entry.name)
 
 
 def draws(document: OutputDocument, picture: bytes) -> bool:

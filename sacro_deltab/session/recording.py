@@ -66,6 +66,7 @@ def record(session: DeltabSession, candidate: Candidate, *, preview: bool = Fals
         merges=_merges(session, candidate, judged),
         notes_inside=notes,
         n=candidate.n,
+        made_of=candidate.made_of,
     )
     if preview:
         return entry
@@ -161,6 +162,7 @@ def _add(session: DeltabSession, candidate: Candidate, entry: Entry) -> Entry:
             session.journal.write("drop", {"name": entry.name})
         raise
     session.entries.append(done)
+    session._went_along.discard(done.name)
     if not done.kept_inside:
         session.state.linked.publish(candidate.cells, done.suppressed, done.complementary)
         if candidate.trace is not None:

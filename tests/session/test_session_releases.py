@@ -12,7 +12,9 @@ import pytest
 from session_helpers import new_session, write_profile
 
 from sacro_deltab.base.errors import InputError, RefusedError
+from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.measure.grouping import AgeBands
+from sacro_deltab.privacy import Basis
 from sacro_deltab.tables.solver import SolverError
 
 
@@ -365,3 +367,38 @@ def test_budget_is_refused_when_spent(make_session: Any, values: Any) -> None:
     with pytest.raises(BudgetError):
         session.release_private_mean(values, epsilon=1.0)
     assert session.release_sd(values, name="late").kept_inside  # used up: nothing more leaves
+
+
+def test_what_was_made_of_an_output_goes_with_it(make_session: Any, place: Path, values: Any) -> None:
+    session = make_session()
+    table = session.release_group_means(values, halves("drawn"), name="drawn")
+    session.release_plot(table)
+    session.release_plot("drawn_plot")  # a picture of a picture
+    session.release_correlation(values, pd.DataFrame({"f": np.arange(400) % 37 / 9.0}), name="cor")
+    session.drop("drawn")
+    assert [entry.name for entry in session.entries] == ["cor", "cor_p_f"]
+    session.drop("cor")
+    session.drop("cor_p_f")  # went along: naming it is no fault
+    assert not session.entries
+    with pytest.raises(InputError, match="no such output"):
+        session.drop("never")
+
+
+def test_a_picture_of_counts(make_session: Any, place: Path, values: Any) -> None:
+    session = make_session()
+    assert session.release_plot(session.release_counts(halves("counted"))).status == "pass"
+    assert any(path.suffix == ".png" for path in session.finalise(place / "out").iterdir())
+
+
+def test_the_public_n_is_a_number_that_every_reader_has(make_session: Any) -> None:
+    """Under zero_out_N_public a withheld group is not the rest of a told N."""
+    few = pd.Series(np.repeat(["a", "b", "c", "d", "e", "f", "g", "few"], [60, 60, 60, 60, 60, 60, 34, 6]), name="ward")
+    public, people = smith_cohort(300, 6, seed=1), smith_cohort(400, 6, seed=2)
+    basis = Basis.from_public(public.X, public.age, public.feature_names, n_components=3, made_on="simulated")
+    for trains in (False, True):
+        session = make_session(cohort=f"trains-{trains}", people=[f"{trains}-{i}" for i in range(400)])
+        if trains:
+            session.train_private(people.X, people.age, feature_names=list(public.feature_names), basis=basis,
+                                  epsilon=0.5, membership_test=False)  # fmt: skip
+        table = session.release_counts(few)
+        assert table.status == "pass" and "few" in table.suppressed and len(table.suppressed) == 1 + trains
