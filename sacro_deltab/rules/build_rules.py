@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from fractions import Fraction
 from itertools import pairwise
@@ -13,7 +14,7 @@ from .build_vocabulary import Vocabulary
 from .comparators import COMPARATORS
 from .limits import LIMITS
 from .marked_yaml import MarkedFile, Problem
-from .model import Condition, Example, FactSpec, ParameterSpec, ParameterValue, Place, Rule, RuleSet
+from .model import Condition, Constant, Example, FactSpec, ParameterSpec, ParameterValue, Place, Rule, RuleSet
 from .schema_check import VERBS, did_you_mean
 from .types import Effect
 
@@ -72,6 +73,7 @@ def build(
         parameter_specs=MappingProxyType(words.parameters),
         mark=words.mark,
         folder="",
+        constants=MappingProxyType(words.constants),
         changes=tuple(meta.get("changes", ())),
         approvals=tuple(meta.get("approvals", ())),
     )
@@ -113,6 +115,13 @@ class _RuleBuilder:
             otherwise=Effect(data["otherwise"]) if verb == "require" else None,
             deed=deed,
             deed_args=MappingProxyType(args),
+            deed_constants=MappingProxyType(
+                {
+                    k: self.marked.named[p]
+                    for k in args
+                    if (p := ("rules", self.index, "do", deed, k)) in self.marked.named
+                }
+            ),
             ask=data["flag"]["ask"] if verb == "flag" else None,
             source=tuple(data["source"]),
             decision=tuple(data.get("decision", ())),
@@ -152,7 +161,13 @@ class _RuleBuilder:
                 continue
             for word, limit in tests.items():
                 place = self.marked.place("rules", self.index, key, fact, word)
-                wrong = fit(self.words.facts[fact], word, limit, allow_named=key == "require")
+                wrong = fit(
+                    self.words.facts[fact],
+                    word,
+                    limit,
+                    allow_named=key == "require",
+                    constants=self.words.constants,
+                )
                 if wrong:
                     self.wrong(wrong, key, fact, word)
                     continue
@@ -161,7 +176,10 @@ class _RuleBuilder:
                     for need in LIMITS[limit].needs:
                         self._known_fact(need, key, fact, word)
                 frozen = tuple(limit) if isinstance(limit, list) else limit
-                out.append(Condition(fact, word, frozen, named, place))
+                constant = self.marked.named.get(("rules", self.index, key, fact, word))
+                if (wrong := not_by_name(self.words.constants, fact, limit, constant)) is not None:
+                    self.wrong(wrong, key, fact, word)
+                out.append(Condition(fact, word, frozen, named, place, constant))
         return tuple(out)
 
     def _known_fact(self, fact: str, *path: Any) -> bool:
@@ -214,6 +232,14 @@ class _RuleBuilder:
         return tuple(out)
 
 
+def not_by_name(constants: Mapping[str, Constant], fact: str, limit: Any, used: str | None) -> str | None:
+    """Why a limit must be written with a constant's name: the fact belongs to one, and 0 alone means nobody."""
+    owners = [c.name for c in constants.values() if fact in c.facts]
+    if not owners or used in owners or limit == 0:
+        return None
+    return f"{fact} belongs to the constant {owners[0]}: write its name, and set the number there for all rules"
+
+
 def misfit(spec: FactSpec, value: Any) -> str | None:
     """Why `value` cannot be a value of this fact, without printing it; None if it can."""
     kinds = {"boolean": (bool,), "integer": (int,), "number": (int, float), "text": (str,)}
@@ -241,25 +267,53 @@ def _out_of_range(spec: FactSpec, value: float) -> str | None:
     return next((text for broken, text in bounds if broken), None)
 
 
-def fit(spec: FactSpec, word: str, limit: Any, *, allow_named: bool) -> str | None:
+def fit(spec: FactSpec, word: str, limit: Any, *, allow_named: bool, constants: Collection[str] = ()) -> str | None:
     """Why `fact word limit` makes no sense; None if it does."""
     comparator = COMPARATORS[word]
+    known = [*LIMITS, *constants]
     if spec.type not in comparator.kinds:
         return f"{word} cannot be said of {spec.name}, which is {spec.type}"
     if comparator.takes == "number":
         if isinstance(limit, str):
             if limit not in LIMITS:
-                return f"{limit!r} is no limit{did_you_mean(limit, LIMITS)}"
+                return f"{limit!r} is no limit{_as_number(limit) or did_you_mean(limit, known)}"
             return None if allow_named else "a named limit stands only in require"
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not math.isfinite(limit):
             return f"{word} needs a number"
-        return None
+        return _vacuous(spec, word, limit)
     if comparator.takes == "pair":
         low, high = limit
-        return None if low <= high else "outside: the first number is above the second"
+        if low > high:
+            return "outside: the first number is above the second"
+        return next((wrong for one in limit if (wrong := _vacuous(spec, "outside", one))), None)
     for one in limit if comparator.takes == "values" else [limit]:
         if (wrong := misfit(spec, one)) is not None:
             return f"{spec.name} {wrong}"
+    return None
+
+
+def _as_number(text: str) -> str | None:
+    """How a number that was written as text should be written."""
+    found = re.fullmatch(r"(?:[<>]=? ?)?(-?\d+(?:\.\d+)?) ?(%?)", text)
+    if found is None:
+        return None
+    if found[2]:
+        return f": write {float(found[1]) / 100:.2f}"
+    return f": write {found[1]} without quotes or signs; at_least, at_most, more_than and less_than are the signs"
+
+
+def _vacuous(spec: FactSpec, word: str, limit: float) -> str | None:
+    """Why a limit can never decide anything: it lies outside what the fact can be."""
+    low = spec.minimum if spec.minimum is not None else spec.above
+    high = spec.maximum if spec.maximum is not None else spec.below
+    if spec.type == "integer" and limit != int(limit):
+        return f"{spec.name} is a whole number, so {word} {limit} can never be met exactly: write a whole number"
+    if (low is not None and limit < low) or (high is not None and limit > high):
+        hint = f": write {limit / 100:g}" if spec.unit == "share" and limit > 1 else ""
+        return f"{spec.name} lies between {low} and {high}, so {word} {limit} decides nothing{hint}"
+    empty = {("at_least", low), ("less_than", low), ("at_most", high), ("more_than", high)}
+    if (word, limit) in empty and (limit != low or spec.minimum is not None):
+        return f"{spec.name} lies between {low} and {high}, so {word} {limit} decides nothing"
     return None
 
 
@@ -293,8 +347,9 @@ def _parameters(words: Vocabulary, rules: dict[str, Rule], problems: list[Proble
 def read_parameter(spec: ParameterSpec, rules: Mapping[str, Rule]) -> ParameterValue:
     """The parameter's value, read off its rule where it belongs to one; LookupError if the rule does not say it."""
     if spec.rule is None:
-        assert spec.value is not None
-        return spec.value
+        if spec.value is None:
+            raise LookupError("has no value")
+        return str(Fraction(str(spec.value))) if spec.form == "fraction" else spec.value
     if spec.rule not in rules:
         raise LookupError(f"no rule {spec.rule}{did_you_mean(spec.rule, rules)}")
     rule = rules[spec.rule]

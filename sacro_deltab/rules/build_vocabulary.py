@@ -9,7 +9,7 @@ from typing import Any
 from .facts import Provider
 from .limits import LIMITS
 from .marked_yaml import MarkedFile, Problem
-from .model import Clause, Document, FactSpec, OutputSpec, ParameterSpec, PolicyDecision
+from .model import Clause, Constant, Document, FactSpec, OutputSpec, ParameterSpec, PolicyDecision
 from .schema_check import did_you_mean
 
 # Who may supply a fact that `by` names. A declared fact may be better founded, never worse; a ledger fact may be
@@ -36,9 +36,10 @@ class Vocabulary:
     decisions: dict[str, PolicyDecision]
     parameters: dict[str, ParameterSpec]
     mark: str
+    constants: dict[str, Constant]
 
 
-def build(files: dict[str, MarkedFile], problems: list[Problem]) -> Vocabulary:
+def build(files: dict[str, MarkedFile], problems: list[Problem], constants: dict[str, Constant]) -> Vocabulary:
     """Build the vocabulary; what does not fit together goes to `problems`."""
     main = files["ruleset.yaml"]
     words = main.data["vocabulary"]
@@ -63,8 +64,9 @@ def build(files: dict[str, MarkedFile], problems: list[Problem]) -> Vocabulary:
         documents=documents,
         clauses=clauses,
         decisions=_decisions(files["decisions.yaml"], clauses, problems),
-        parameters=_parameters(main, problems),
+        parameters=_parameters(main, problems, constants),
         mark=words.get("suppression_mark", "*"),
+        constants=constants,
     )
 
 
@@ -128,12 +130,15 @@ def _decisions(marked: MarkedFile, clauses: dict[str, Clause], problems: list[Pr
     return out
 
 
-def _parameters(main: MarkedFile, problems: list[Problem]) -> dict[str, ParameterSpec]:
+def _parameters(main: MarkedFile, problems: list[Problem], constants: dict[str, Constant]) -> dict[str, ParameterSpec]:
     out: dict[str, ParameterSpec] = {}
     for name, spec in main.data["parameters"].items():
         place = main.key_place("parameters", name)
-        if ("value" in spec) == ("rule" in spec):
-            problems.append(Problem(place, f"parameter {name}: give either 'value' or 'rule'"))
+        if sum(key in spec for key in ("value", "rule", "constant")) != 1:
+            problems.append(Problem(place, f"parameter {name}: give one of 'value', 'rule' and 'constant'"))
+        elif "constant" in spec and spec["constant"] not in constants:
+            hint = did_you_mean(spec["constant"], constants)
+            problems.append(Problem(place, f"parameter {name}: no constant {spec['constant']!r}{hint}"))
         elif "rule" in spec and ("fact" in spec) == ("round" in spec):
             problems.append(Problem(place, f"parameter {name}: with 'rule', give either 'fact' or 'round'"))
         elif "value" in spec and "stricter" not in spec:
@@ -141,12 +146,13 @@ def _parameters(main: MarkedFile, problems: list[Problem]) -> dict[str, Paramete
         out[name] = ParameterSpec(
             name=name,
             means=spec["means"],
-            value=spec.get("value"),
+            value=constants[spec["constant"]].value if spec.get("constant") in constants else spec.get("value"),
             rule=spec.get("rule"),
             fact=spec.get("fact"),
             rounding=spec.get("round"),
             form=spec.get("form"),
             stricter=spec.get("stricter", "none"),
             place=place,
+            constant=spec.get("constant"),
         )
     return out

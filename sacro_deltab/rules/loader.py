@@ -13,8 +13,9 @@ from typing import Any
 from ..base import resources
 from ..base.errors import RuleSetError
 from . import build_rules, build_vocabulary
+from .constants import put_in_place, read_constants
 from .marked_yaml import MarkedFile, Problem, read_marked
-from .model import Place, RuleSet
+from .model import Constant, Place, RuleSet
 from .schema_check import VERBS, check, did_you_mean
 
 _SPECIAL = ("ruleset.yaml", "decisions.yaml", "sources.yaml")
@@ -92,8 +93,8 @@ def raise_problems(problems: list[Problem], what: str) -> None:
         raise RuleSetProblems(what, tuple(sorted(unique, key=lambda p: (p.place.path, p.place.line, p.place.column))))
 
 
-def load_base(source: str | Path | None = None) -> RuleSet:
-    """The rule set without a profile. Raises RuleSetError listing all errors of all files."""
+def load_base(source: str | Path | None = None, *, constants: Mapping[str, float] | None = None) -> RuleSet:
+    """The rule set without a profile, with other `constants` where given; RuleSetError lists all errors."""
     folder = find_folder(source)
     paths = rule_files(folder)
     if not any(p.name == "ruleset.yaml" for p in paths):
@@ -102,15 +103,16 @@ def load_base(source: str | Path | None = None) -> RuleSet:
         raw = tuple((p.name, p.read_bytes()) for p in paths)
     except OSError as error:
         raise RuleSetError(f"cannot be read: {error.strerror or error}", path=folder) from error
-    return _parse(str(folder), raw)
+    return _parse(str(folder), raw, tuple(sorted((constants or {}).items())))
 
 
 @lru_cache(maxsize=16)
-def _parse(folder: str, raw: tuple[tuple[str, bytes], ...]) -> RuleSet:
+def _parse(folder: str, raw: tuple[tuple[str, bytes], ...], overrides: tuple[tuple[str, float], ...] = ()) -> RuleSet:
     """Three passes, each over what the passes before left sound, so that one run names every mistake once."""
     draft = Draft(Path(folder), raw=dict(raw))
     for name, content in raw:
         draft.files[name] = read_marked(Path(folder) / name, str(Path(folder) / name), raw=content)
+    constants = _constants(draft, dict(overrides))
     for name in _SPECIAL:
         if name not in draft.files:
             draft.problem(Place(str(draft.folder / name), 1, 1), "the file is missing")
@@ -121,11 +123,25 @@ def _parse(folder: str, raw: tuple[tuple[str, bytes], ...]) -> RuleSet:
     sound = all(name in draft.files and (name, None) not in draft.unsound for name in _SPECIAL)
     ruleset = None
     if sound:
-        words = build_vocabulary.build(draft.files, draft.problems)
+        words = build_vocabulary.build(draft.files, draft.problems, constants)
         ruleset = build_rules.build(draft.files, draft.problems, words, draft.unsound)
     raise_problems(_all_problems(draft), f"the rule set in {folder}")
     assert ruleset is not None
     return replace(ruleset, sha256=digest(draft.raw), folder=folder)
+
+
+def _constants(draft: Draft, overrides: dict[str, float]) -> dict[str, Constant]:
+    """The constants, put in place in every file; none where their own file cannot be read."""
+    main = draft.files.get("ruleset.yaml")
+    if main is None or not isinstance(main.data, dict) or not isinstance(main.data.get("constants", {}), dict):
+        return {}
+    if not check(main, "ruleset", "constants", definition="constants") if "constants" in main.data else False:
+        return {}
+    found = read_constants(main, overrides)
+    for marked in draft.files.values():
+        if isinstance(marked.data, dict):
+            put_in_place(marked, found)
+    return found
 
 
 def first_at_each_place(problems: Iterable[Problem]) -> list[Problem]:

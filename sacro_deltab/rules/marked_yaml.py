@@ -65,6 +65,7 @@ class MarkedFile:
     places: dict[tuple[Any, ...], Place] = field(default_factory=dict)
     key_places: dict[tuple[Any, ...], Place] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    named: dict[tuple[Any, ...], str] = field(default_factory=dict)  # numbers written as a constant's name
     text: str = field(default="", repr=False)
     as_text: bool = False
 

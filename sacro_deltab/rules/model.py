@@ -38,6 +38,7 @@ class Condition:
     limit: Limit
     named: bool
     place: Place
+    constant: str | None = None  # the name that the limit was written with
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -72,6 +73,7 @@ class Rule:
     otherwise: Effect | None = None
     deed: str | None = None
     deed_args: Mapping[str, Any] = field(default_factory=dict)
+    deed_constants: Mapping[str, str] = field(default_factory=dict)  # arguments written as a constant's name
     ask: str | None = None
     source: tuple[str, ...] = ()
     decision: tuple[str, ...] = ()
@@ -151,6 +153,21 @@ class ParameterSpec:
     form: str | None
     stricter: str
     place: Place
+    constant: str | None = None
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A named number of the law; a limit on one of its `facts` must use the name. stricter: higher, lower or none."""
+
+    name: str
+    value: int | float
+    unit: str
+    clause: str
+    means: str
+    stricter: str
+    facts: tuple[str, ...]
+    place: Place
 
 
 @dataclass(frozen=True)
@@ -227,6 +244,7 @@ class RuleSet:
     parameter_specs: Mapping[str, ParameterSpec]
     mark: str
     folder: str
+    constants: Mapping[str, Constant] = field(default_factory=dict)
     changes: tuple[Mapping[str, str], ...] = ()
     approvals: tuple[Mapping[str, str], ...] = ()
     profile: ProfileInfo | None = None

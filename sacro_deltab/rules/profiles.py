@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from ..base.errors import RuleSetError
-from .build_rules import fit, misfit, read_parameter
+from .build_rules import fit, misfit, not_by_name, read_parameter
 from .comparators import COMPARATORS
+from .constants import put_in_place
 from .facts import FactValue
 from .loader import find_folder, first_at_each_place, load_base, raise_problems
 from .marked_yaml import MarkedFile, Problem, read_marked
@@ -64,12 +65,16 @@ def apply_profile(base: RuleSet, path: Path) -> RuleSet:
         check(marked, "profile")
     marked.name_entries(_ENTRY)
     raise_problems(first_at_each_place(marked.problems), f"the profile {path}")
+    said = _set_constants(base, marked)
+    raise_problems(marked.problems, f"the profile {path}")
+    if said:
+        base = load_base(base.folder, constants=marked.data["constants"])
+    put_in_place(marked, base.constants)
     data = marked.data
     if data["profile"]["ruleset"] != base.id:
         what = f"is for the rule set {data['profile']['ruleset']!r}, not {base.id!r}"
         marked.problems.append(Problem(marked.place("profile", "ruleset"), what))
     rules = {rule.id: rule for rule in base.rules}
-    said: list[str] = []
     for index, entry in enumerate(data.get("tighten", [])):
         said += _tighten(base, marked, index, entry, rules)
     parameters = _parameters(base, marked, data.get("parameters", {}), rules)
@@ -85,6 +90,22 @@ def apply_profile(base: RuleSet, path: Path) -> RuleSet:
     )
     tightened = tuple(rules[rule.id] for rule in base.rules)
     return replace(base, rules=tightened, parameters=MappingProxyType(parameters), profile=info)
+
+
+def _set_constants(base: RuleSet, marked: MarkedFile) -> list[str]:
+    """What the profile sets constants to, in words; a looser number or an unknown name is a problem."""
+    said = []
+    for name, value in marked.data.get("constants", {}).items():
+        old = base.constants.get(name)
+        if old is None:
+            what = f"no constant {name!r}{did_you_mean(name, base.constants)}"
+        elif old.stricter == "none" or not _stricter(old.stricter, old.value, value):
+            what = f"the profile loosens the constant {name}: {old.value} → {value}"
+        else:
+            said.append(f"{name}: {old.value} → {value}")
+            continue
+        marked.problems.append(Problem(marked.place("constants", name), what))
+    return said
 
 
 def _tighten(base: RuleSet, marked: MarkedFile, index: int, entry: dict[str, Any], rules: dict[str, Rule]) -> list[str]:
@@ -149,8 +170,11 @@ def _rounding(marked: MarkedFile, index: int, old: Rule, wanted: dict[str, Any])
     for key, value in wanted.items():
         fine = key in args and key != "part" and isinstance(value, int) and not isinstance(value, bool)
         lowest = 0 if key == "decimal_places" else 1
-        if not fine or value < lowest:
-            place = marked.place("tighten", index, "round", key)
+        place = marked.place("tighten", index, "round", key)
+        if key in old.deed_constants:
+            what = f"{old.id} rounds by the constant {old.deed_constants[key]}: set it under constants, for all rules"
+            marked.problems.append(Problem(place, what, old.id))
+        elif not fine or value < lowest:
             marked.problems.append(Problem(place, f"{old.id} does not round by {key!r} like that", old.id))
         else:
             args[key] = value
@@ -167,13 +191,15 @@ def _conditions(base: RuleSet, marked: MarkedFile, index: int, key: str, data: d
             continue
         for word, limit in tests.items():
             place = marked.place("tighten", index, key, fact, word)
-            wrong = fit(base.facts[fact], word, limit, allow_named=key == "require")
+            constant = marked.named.get(("tighten", index, key, fact, word))
+            wrong = fit(base.facts[fact], word, limit, allow_named=key == "require", constants=base.constants)
+            wrong = wrong or not_by_name(base.constants, fact, limit, constant)
             if wrong:
                 marked.problems.append(Problem(place, wrong))
                 continue
             named = COMPARATORS[word].takes == "number" and isinstance(limit, str)
             frozen = tuple(limit) if isinstance(limit, list) else limit
-            out.append(Condition(fact, word, frozen, named, place))
+            out.append(Condition(fact, word, frozen, named, place, constant))
     return tuple(out)
 
 
@@ -191,6 +217,8 @@ def _parameters(
             what = f"no parameter {name!r}{did_you_mean(name, base.parameter_specs)}"
         elif spec_or_none.rule is not None:
             what = f"{name} is set by {spec_or_none.rule}: tighten that rule"
+        elif spec_or_none.constant is not None:
+            what = f"{name} is the constant {spec_or_none.constant}: set that under constants"
         elif spec_or_none.stricter == "none":
             what = f"{name} has no stricter side: register a bounds file instead"
         elif isinstance(spec_or_none.value, int) and not isinstance(value, int):

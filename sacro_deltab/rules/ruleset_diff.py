@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,9 @@ class Replayed:
 
 def diff(old: RuleSet, new: RuleSet) -> list[RuleDiff]:
     """Everything in which two rule sets differ, rules first."""
-    out = list(_rules(old, new))
+    out = list(_meta(old, new))
+    out += _constants(old, new)
+    out += _rules(old, new)
     out += _parameters(old, new)
     out += _names("output", old.outputs, new.outputs, Direction.LOOSER, Direction.STRICTER)
     out += _facts(old.facts, new.facts)
@@ -56,14 +58,47 @@ def diff(old: RuleSet, new: RuleSet) -> list[RuleDiff]:
     return out
 
 
+def _meta(old: RuleSet, new: RuleSet) -> Iterator[RuleDiff]:
+    """What the rule set says of itself: a status changes what may be relied on, the mark what a reader sees."""
+    for name, direction in (
+        ("status", Direction.CHANGED),
+        ("mark", Direction.CHANGED),
+        ("language", Direction.CHANGED),
+    ):
+        before, after = getattr(old, name), getattr(new, name)
+        if before != after:
+            yield RuleDiff("rule set", name, "changed", "", direction, (Change(f"{before} → {after}", direction),))
+
+
+def _moved(before: float, after: float, stricter: str) -> Direction:
+    if stricter == "none":
+        return Direction.CHANGED
+    return Direction.STRICTER if (after > before) == (stricter == "higher") else Direction.LOOSER
+
+
+def _constants(old: RuleSet, new: RuleSet) -> Iterator[RuleDiff]:
+    for name in dict.fromkeys([*old.constants, *new.constants]):
+        a, b = old.constants.get(name), new.constants.get(name)
+        if a is None or b is None:
+            yield RuleDiff("constant", name, "added" if a is None else "removed", "", Direction.EDITORIAL)
+        elif a.value != b.value:
+            direction = _moved(a.value, b.value, b.stricter)
+            yield RuleDiff(
+                "constant", name, "changed", b.means, direction, (Change(f"{a.value} → {b.value}", direction),)
+            )
+
+
 def _rules(old: RuleSet, new: RuleSet) -> Iterator[RuleDiff]:
-    before = {r.id: r for r in old.rules}
-    after = {r.id: r for r in new.rules}
+    """Rule by rule, for the kinds that both sets know: a new kind is looser by itself, whatever rules it gets."""
+    both = old.output_types & new.output_types
+    before = {r.id: replace(r, outputs=r.outputs & both) for r in old.rules}
+    after = {r.id: replace(r, outputs=r.outputs & both) for r in new.rules}
     for rid in dict.fromkeys([*before, *after]):
         if rid not in after:
             yield RuleDiff("rule", rid, "removed", before[rid].title, _gone(before[rid], Direction.LOOSER))
         elif rid not in before:
-            yield RuleDiff("rule", rid, "added", after[rid].title, _gone(after[rid], Direction.STRICTER))
+            direction = _gone(after[rid], Direction.STRICTER) if after[rid].outputs else Direction.EDITORIAL
+            yield RuleDiff("rule", rid, "added", after[rid].title, direction)
         else:
             changes = tuple(rule_changes(before[rid], after[rid]))
             if changes:
@@ -85,15 +120,19 @@ def _parameters(old: RuleSet, new: RuleSet) -> Iterator[RuleDiff]:
             continue
         spec = new.parameter_specs.get(name) or old.parameter_specs.get(name)
         direction = Direction.CHANGED
-        if spec is not None and spec.rule is not None:
-            continue  # shown with its rule
+        if spec is not None and _source(old, name) == _source(new, name) != (None, None, None):
+            continue  # shown with its constant or rule
         if spec is not None and isinstance(before, (int, float)) and isinstance(after, (int, float)):
-            up = after > before
-            if spec.stricter in ("higher", "lower"):
-                direction = Direction.STRICTER if up == (spec.stricter == "higher") else Direction.LOOSER
+            direction = _moved(before, after, spec.stricter)
         title = spec.means if spec is not None else ""
         change = Change(f"{before} → {after}", direction)
         yield RuleDiff("parameter", name, "changed", title, direction, (change,))
+
+
+def _source(ruleset: RuleSet, name: str) -> tuple[str | None, str | None, str | None]:
+    """Where a parameter's number comes from."""
+    spec = ruleset.parameter_specs.get(name)
+    return (None, None, None) if spec is None else (spec.rule, spec.fact or spec.rounding, spec.constant)
 
 
 def _names(

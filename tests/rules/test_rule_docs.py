@@ -61,16 +61,23 @@ def workplace(tmp_path, monkeypatch):
     mine = copy_rules(tmp_path).rename(tmp_path / "my-rules")
     broken = copy_rules(tmp_path).rename(tmp_path / "broken-rules")
     change(
-        mine, "50-age.yaml", "require: {band.width_years: {at_least: 5}}", "require: {band.width_years: {at_least: 10}}"
+        mine,
+        "50-age.yaml",
+        "require: {band.width_years: {at_least: band_years}}",
+        "require: {band.width_years: {at_least: 10}}",
     )
-    change(mine, "30-model-parameters.yaml", "require: {n: {at_least: 50}}", "require: {n: {at_least: 40}}")
+    change(
+        mine, "30-model-parameters.yaml", "require: {n: {at_least: feature_minimum}}", "require: {n: {at_least: 40}}"
+    )
     text = (mine / "20-principles.yaml").read_text(encoding="utf-8")
     head, tail = text.split("  - id: PR-04\n")
     (mine / "20-principles.yaml").write_text(
         head + "  - id: PR-04\n" + tail.replace("otherwise: review", "otherwise: block", 1), encoding="utf-8"
     )
-    change(broken, "30-model-parameters.yaml", "require: {n: {at_least: 100}}", "require: {m: {at_least: 100}}")
-    change(broken, "50-age.yaml", "when: {n: {less_than: 100}}", "when: {n: {les_than: 100}}")
+    change(
+        broken, "30-model-parameters.yaml", "require: {n: {at_least: model_minimum}}", "require: {m: {at_least: 100}}"
+    )
+    change(broken, "50-age.yaml", "when: {n: {less_than: exact_from}}", "when: {n: {les_than: 100}}")
     Path("loose.yaml").write_text(
         "profile: {id: loose, title: x, ruleset: deltab-disclosure}\ntighten:\n"
         "  - {rule: MP-10, require: {n: {at_least: 10}}, because: x}\n",

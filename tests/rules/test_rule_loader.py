@@ -10,7 +10,8 @@ from sacro_deltab.rules import load_ruleset
 from sacro_deltab.rules.loader import RuleSetProblems
 
 MP = "30-model-parameters.yaml"
-REQUIRE = "require: {n: {at_least: 100}}"
+PAST = "{given: {n: model_minimum - 1}, expect: block}"
+REQUIRE = "require: {n: {at_least: model_minimum}}"
 LATE = "when: {dp.delta: {at_most: one_over_n}}\n    " + REQUIRE
 COMMA = "source: [DT-M1]\n    note: {means: distinct subjects, unrounded}"
 
@@ -56,10 +57,16 @@ def test_the_digest_follows_every_byte(tmp_path):
     [
         (REQUIRE, "require: {m: {at_least: 100}}", "MP-01: 'm' is not a fact; did you mean 'n'?"),
         (REQUIRE, "require: {n: {at_lest: 100}}", "unknown key 'at_lest'; did you mean 'at_least'?"),
-        (REQUIRE, "requires: {n: {at_least: 100}}", "did you mean 'require'?"),
+        (REQUIRE, "requires: {n: {at_least: model_minimum}}", "did you mean 'require'?"),
         (REQUIRE, "require: {n: {at_least: one_over_m}}", "no limit; did you mean 'one_over_n'?"),
         (REQUIRE, "require: {n: {at_least: true}}", "'at_least' must be a number or text"),
         (REQUIRE, "require: {n: {is: many}}", "n must be a whole number"),
+        (REQUIRE, "require: {n: {at_least: modelminimum}}", "no limit; did you mean 'model_minimum'?"),
+        (REQUIRE, 'require: {n: {at_least: "100"}}', "write 100 without quotes"),
+        (REQUIRE, "require: {n: {at_least: 20.5}}", "a whole number"),
+        (REQUIRE, "require: {n: {at_least: -20}}", "decides nothing"),
+        (REQUIRE, "require: {n: {at_least: 30%}}", "write 0.30"),
+        ("β₁ needs at least {model_minimum}", "β₁ needs at least {model_minimun}", "names no constant; did you mean"),
         (REQUIRE, "require: {dp.applied: {at_least: 1}}", "cannot be said of dp.applied"),
         (REQUIRE, "require: {cell.n: {at_least: 100}}", "needs for_each: cell"),
         (REQUIRE, LATE, "a named limit stands only in require"),
@@ -73,11 +80,11 @@ def test_the_digest_follows_every_byte(tmp_path):
         ("source: [DT-M1]", "decision: [D-01]", "misses 'source'"),
         ("source: [DT-M1]", "source: [DT-M1]\n    severity: high", "unknown key 'severity'"),
         ("source: [DT-M1]", COMMA, "must be text, not a mapping"),
-        ("{given: {n: 99}, expect: block}", "{given: {n: 99}, expect: blocked}", "'expect' must be one of"),
-        ("{given: {n: 99}, expect: block}", "{given: {n: 99}, expect: suppress}", "is nothing this rule can do"),
-        ("{given: {n: 99}, expect: block}", "{given: {m: 99}, expect: block}", "'m' is not a fact"),
-        ("{given: {n: 99}, expect: block}", "{given: {n: many}, expect: block}", "n must be a whole number"),
-        ("{given: {n: 99}, expect: block}", "{given: {n: 99}}", "has either 'expect' or 'becomes'"),
+        (PAST, "{given: {n: 99}, expect: blocked}", "'expect' must be one of"),
+        (PAST, "{given: {n: 99}, expect: suppress}", "is nothing this rule can do"),
+        (PAST, "{given: {m: 99}, expect: block}", "'m' is not a fact"),
+        (PAST, "{given: {n: many}, expect: block}", "n must be a whole number"),
+        (PAST, "{given: {n: 99}}", "has either 'expect' or 'becomes'"),
         ("id: MP-01", "id: MP-1", "is not written as it must be"),
         ("id: MP-01", "id: MP-02", "this id is taken"),
         ("id: MP-01", "id: no", "is a boolean to some readers"),
@@ -94,7 +101,7 @@ def test_one_mistake(tmp_path, old, new, says):
 
 def test_the_line_is_the_right_one(tmp_path):
     copy = copy_rules(tmp_path)
-    change(copy, MP, "require: {n: {at_least: 50}}", "require: {n: {at_leat: 50}}")
+    change(copy, MP, "require: {n: {at_least: feature_minimum}}", "require: {n: {at_leat: 50}}")
     line = line_of(copy, MP, "at_leat")
     assert any(p.startswith(f"{copy / MP}:{line}:19: MP-09: ") for p in fails(copy))
 
@@ -102,7 +109,7 @@ def test_the_line_is_the_right_one(tmp_path):
 def test_many_mistakes_in_many_files_at_once(tmp_path):
     copy = copy_rules(tmp_path)
     change(copy, MP, "applies_to: [beta1]", "applies_to: [beta_1]")
-    change(copy, MP, "require: {n: {at_least: 50}}", "require: {m: {at_least: 50}}")
+    change(copy, MP, "require: {n: {at_least: feature_minimum}}", "require: {m: {at_least: 50}}")
     change(copy, "50-age.yaml", "source: [DT-A1]", "source: [DT-Z9]")
     change(copy, "decisions.yaml", "clauses: [DT-G1]", "clauses: [DT-G9]")
     found = fails(copy)
@@ -112,7 +119,7 @@ def test_many_mistakes_in_many_files_at_once(tmp_path):
 
 def test_syntax_and_traps_are_told_before_anything_else(tmp_path):
     copy = copy_rules(tmp_path)
-    change(copy, MP, "at_least: 100", "at_least: 1e2")
+    change(copy, MP, "at_least: feature_minimum", "at_least: 1e2")
     change(copy, "50-age.yaml", "section:", "section: [")
     found = fails(copy)
     assert any("1.0e-5" in p for p in found)
@@ -136,7 +143,7 @@ def test_an_output_without_rules_of_its_own(tmp_path):
 
 def test_a_parameter_whose_rule_says_no_number(tmp_path):
     copy = copy_rules(tmp_path)
-    change(copy, "ruleset.yaml", "min_n: {rule: SC-01, fact: cell.n", "min_n: {rule: SC-01, fact: n")
+    change(copy, "ruleset.yaml", "min_n: {constant: minimum", "min_n: {rule: SC-01, fact: n")
     assert any("SC-01 sets no number for it" in p for p in fails(copy))
 
 
@@ -167,8 +174,10 @@ def test_a_new_rule_touches_yaml_only(tmp_path):
 def test_mistakes_of_every_kind_are_listed_in_one_run(tmp_path):
     copy = copy_rules(tmp_path)
     change(copy, MP, REQUIRE, "require: {m: {at_least: 100}}")  # a name
-    change(copy, MP, "require: {n: {at_least: 50}}", "require: {n: {at_leat: 50}}")  # a shape
-    change(copy, MP, "require: {residual_dof: {at_least: 10}}", "require: {residual_dof: {at_least: 1e1}}")  # a value
+    change(copy, MP, "require: {n: {at_least: feature_minimum}}", "require: {n: {at_leat: 50}}")  # a shape
+    change(
+        copy, MP, "require: {residual_dof: {at_least: residual_minimum}}", "require: {residual_dof: {at_least: 1e1}}"
+    )  # a value
     change(copy, "50-age.yaml", "section:", "section: [")  # no YAML at all
     found = fails(copy)
     assert len(found) == 4, found
@@ -177,7 +186,7 @@ def test_mistakes_of_every_kind_are_listed_in_one_run(tmp_path):
 def test_mistakes_of_the_text_name_their_rule_and_hide_no_other(tmp_path):
     copy = copy_rules(tmp_path)
     change(copy, MP, REQUIRE, "require: {n: &x {at_least: 1e2}}")  # in MP-01
-    change(copy, MP, "require: {n: {at_least: 50}}", "require: {m: {at_least: 50}}")  # in MP-09
+    change(copy, MP, "require: {n: {at_least: feature_minimum}}", "require: {m: {at_least: 50}}")  # in MP-09
     change(copy, "50-age.yaml", "    forbid: egress\n", "    forbid: *x\n    forbid: egress\n    waivabel: never\n")
     change(copy, "decisions.yaml", "  D-02:\n", "  D-02:\n    signed: null\n")
     found = [p.removeprefix(f"{copy}/") for p in fails(copy)]

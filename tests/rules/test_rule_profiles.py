@@ -35,16 +35,14 @@ def tighten(rule, what):
         ("MP-10", "require: {n: {at_least: 30}}"),
         ("DP-04", "require: {dp.sigma: {at_least: gaussian_sigma_classical}}"),
         ("PR-04", "otherwise: block"),
-        ("SC-01", "when: {cell.n: {less_than: 30}}"),
-        ("SC-03", "when: {table.suppressed_share: {more_than: 0.2}}"),
         ("SS-07", "when: {site.count: {less_than: 6}}"),
-        ("RD-04", "round: {to_nearest: 10}"),
-        ("RD-08", "round: {significant_figures: 2}"),
+        ("AG-01", "round: {to_nearest: 2}"),
+        ("RD-10", "round: {decimal_places: 0}"),
         ("RD-02", "round: {decimal_places: 0}"),
         ("DP-05", "require: {dp.adjacency: {is_one_of: [replace_one]}}"),
         ("PR-01", "waivable: never"),
         ("DP-01", "require: {dp.epsilon: {at_most: 0.5}}"),
-        ("MP-01", "require: {residual_dof: {at_least: 20}}"),
+        ("MP-01", "require: {shape.length: {at_most: 20}}"),
     ],
 )
 def test_tightening_is_accepted(tmp_path, rule, what):
@@ -62,11 +60,12 @@ def test_tightening_is_accepted(tmp_path, rule, what):
         ("MP-10", "require: {n: {at_least: 20}}", "changes nothing in MP-10"),
         ("MP-10", "when: {n: {at_least: 1000}}", "loosens MP-10"),
         ("MP-10", "when: {n: {less_than: 1000}}", "loosens MP-10"),
-        ("SC-01", "when: {cell.n: {less_than: 10}}", "loosens SC-01"),
-        ("SC-01", "when: {cell.n: {less_than: 20}, cell.structural_zero: {is: true}}", "SC-01"),
-        ("SC-03", "when: {table.suppressed_share: {more_than: 0.4}}", "loosens SC-03"),
-        ("RD-04", "round: {to_nearest: 1}", "loosens RD-04"),
-        ("RD-04", "round: {to_nearest: 7}", "does not only tighten RD-04"),
+        ("SC-01", "when: {cell.n: {less_than: 10}}", "cell.n belongs to the constant minimum"),
+        ("SC-01", "when: {cell.n: {less_than: minimum}, cell.structural_zero: {is: true}}", "SC-01"),
+        ("SC-03", "when: {table.suppressed_share: {more_than: 0.2}}", "belongs to the constant withheld_above"),
+        ("SS-03", "when: {cell.n: {less_than: 30}}", "cell.n belongs to the constant minimum"),
+        ("RD-04", "round: {to_nearest: 10}", "rounds by the constant count_base"),
+        ("RD-02", "round: {decimal_places: 2}", "loosens RD-02"),
         ("RD-04", "when: {n: {less_than: 50}}", "does not only tighten RD-04"),
         ("DP-02", "require: {dp.delta: {at_most: one_over_n}}", "loosens DP-02"),
         ("DP-04", "require: {dp.sigma: {at_least: laplace_scale}}", "does not only tighten DP-04"),
@@ -96,7 +95,9 @@ def test_loosening_is_refused_with_its_line(tmp_path, rule, what, says):
         ("parameters: {interval_n: 5}\n", "loosens interval_n"),
         ("parameters: {delta_dp_cap: 1.0e-5}\n", "loosens delta_dp_cap"),
         ("parameters: {delta_dp_cap: -1.0}\n", "loosens delta_dp_cap"),
-        ("parameters: {min_n: 30}\n", "min_n is set by SC-01: tighten that rule"),
+        ("parameters: {min_n: 30}\n", "min_n is the constant minimum: set that under constants"),
+        ("constants: {minimum: 10}\n", "loosens the constant minimum: 20 → 10"),
+        ("constants: {minimun: 30}\n", "did you mean 'minimum'"),
         ("parameters: {age_min: 50}\n", "no stricter side"),
         ("parameters: {intervaln: 15}\n", "did you mean 'interval_n'"),
         ("attest: {n: 500}\n", "n is computed: nobody can pin it"),
@@ -125,11 +126,15 @@ def test_no_such_profile():
         load_ruleset(profile="example-nod")
 
 
-def test_parameters_follow_the_tightened_rule(tmp_path):
-    path = profile(tmp_path, tighten("SC-01", "when: {cell.n: {less_than: 30}}") + "parameters: {interval_n: 15}\n")
+def test_a_constant_is_set_once_and_everything_follows(tmp_path):
+    path = profile(tmp_path, "constants: {minimum: 30}\nparameters: {interval_n: 15}\n")
     tightened = load_ruleset(profile=path)
     assert tightened.parameters["min_n"] == 30
     assert tightened.parameters["interval_n"] == 15
+    marked = [r for r in tightened.rules if any(c.fact == "cell.n" for c in r.when)]
+    assert len(marked) == 9
+    assert {c.limit for r in marked for c in r.when if c.fact == "cell.n"} == {30}
+    assert all("30" in r.title and "20" not in r.title for r in marked)
     assert BASE.parameters["min_n"] == 20
 
 
@@ -295,10 +300,15 @@ def test_three_changed_numbers(tmp_path):
 
     copy = copy_rules(tmp_path)
     change(
-        copy, "50-age.yaml", "require: {band.width_years: {at_least: 5}}", "require: {band.width_years: {at_least: 10}}"
+        copy,
+        "50-age.yaml",
+        "require: {band.width_years: {at_least: band_years}}",
+        "require: {band.width_years: {at_least: 10}}",
     )
-    change(copy, "30-model-parameters.yaml", "require: {n: {at_least: 50}}", "require: {n: {at_least: 40}}")
-    change(copy, "65-rounding.yaml", "significant_figures: 3", "significant_figures: 2")
+    change(
+        copy, "30-model-parameters.yaml", "require: {n: {at_least: feature_minimum}}", "require: {n: {at_least: 40}}"
+    )
+    change(copy, "65-rounding.yaml", "significant_figures: figures", "significant_figures: 2")
     found = {d.id: d.direction for d in diff(BASE, load_ruleset(copy)) if d.what == "rule"}
     assert found == {"AG-03": Direction.STRICTER, "MP-09": Direction.LOOSER, "RD-08": Direction.STRICTER}
     import json

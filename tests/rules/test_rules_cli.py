@@ -124,7 +124,9 @@ def test_check_lists_lapsed_waivers(run_rules, tmp_path):
 def test_test_notices_a_number_without_its_example(run_rules, tmp_path):
     assert run_rules("test").code == 0
     copy = copy_rules(tmp_path)
-    change(copy, "30-model-parameters.yaml", "require: {n: {at_least: 50}}", "require: {n: {at_least: 40}}")
+    change(
+        copy, "30-model-parameters.yaml", "require: {n: {at_least: feature_minimum}}", "require: {n: {at_least: 40}}"
+    )
     result = run_rules("test", "--rules", str(copy))
     assert result.code == 1
     assert "MP-09: given {n: 49} expected block, got pass" in result.out
@@ -205,7 +207,9 @@ def test_explain_of_malformed_facts(run_rules, tmp_path, facts):
 
 def test_diff_with_replay_and_profile(run_rules, tmp_path):
     copy = copy_rules(tmp_path)
-    change(copy, "30-model-parameters.yaml", "require: {n: {at_least: 50}}", "require: {n: {at_least: 40}}")
+    change(
+        copy, "30-model-parameters.yaml", "require: {n: {at_least: feature_minimum}}", "require: {n: {at_least: 40}}"
+    )
     store(tmp_path / "stored" / "x.json", honest(RULESET, "x_mean", n=45))
     result = run_rules("diff", "deltab-disclosure", str(copy), "--replay", str(tmp_path / "stored"))
     assert result.code == 0
@@ -213,7 +217,8 @@ def test_diff_with_replay_and_profile(run_rules, tmp_path):
     data = json.loads(run_rules("diff", "deltab-disclosure", str(copy), "--json").out)
     assert [d["direction"] for d in data["differences"]] == ["LOOSER"]
     site = run_rules("diff", "deltab-disclosure", "deltab-disclosure", "--profile", "example-node").out
-    assert site.count("STRICTER  ") == 4
+    assert "STRICTER  changed   constant count_base" in site
+    assert site.count("STRICTER  ") == 8  # the constant, four roundings with it, two rules, one parameter
     assert run_rules("diff", "deltab-disclosure", str(copy), "--replay", str(tmp_path / "rules")).code == 2
 
 
