@@ -7,6 +7,7 @@ would see two different things. No message repeats a value or a name: they may b
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
@@ -86,13 +87,17 @@ def parse_object(data: bytes | str, *, path: object | None = None, bounds: Bound
 
 
 def read_json(path: str | Path, *, bounds: Bounds = USUAL) -> Any:
-    """The value of a JSON file that somebody named (opened as `opening.read_file` opens it)."""
-    return parse(read_file(path, limit=bounds.size), path=path, bounds=bounds)
+    """The value of a JSON file that somebody named; a byte-order mark, as some editors write it, is passed over."""
+    return parse(_file(path, bounds), path=path, bounds=bounds)
 
 
 def read_object(path: str | Path, *, bounds: Bounds = USUAL) -> dict[str, Any]:
-    """The value of a JSON file that somebody named and that holds one object."""
-    return parse_object(read_file(path, limit=bounds.size), path=path, bounds=bounds)
+    """As `read_json`, for a file that holds one object."""
+    return parse_object(_file(path, bounds), path=path, bounds=bounds)
+
+
+def _file(path: str | Path, bounds: Bounds) -> bytes:
+    return read_file(path, limit=bounds.size).removeprefix(codecs.BOM_UTF8)
 
 
 def _decoded(data: bytes | str, path: object | None, bounds: Bounds) -> str:

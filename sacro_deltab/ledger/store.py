@@ -193,7 +193,8 @@ def connect(url: str | Path, *, create: bool, read_only: bool) -> Store:
                 server, pool_size=1, pool_pre_ping=True, isolation_level="READ COMMITTED", use_native_hstore=False
             )
         except (NoSuchModuleError, ImportError) as error:
-            raise LedgerError("the PostgreSQL driver is missing", next_step="pip install 'sacro-deltab[postgres]'.") from error
+            step = "pip install 'sacro-deltab[postgres]'."
+            raise LedgerError("the PostgreSQL driver is missing", next_step=step) from error
         _forget_in_children(engine)
         return Store(engine, server.render_as_string(hide_password=True), None, read_only)
     if file.is_dir():

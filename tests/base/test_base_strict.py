@@ -105,3 +105,5 @@ def test_a_file_is_read_by_the_guarded_opener(tmp_path: Path) -> None:
             read_json(path)
     (tmp_path / "x.json").write_text("[1, 2]")
     assert read_json(tmp_path / "x.json") == [1, 2]
+    (tmp_path / "x.json").write_bytes(b"\xef\xbb\xbf[1]")
+    assert read_json(tmp_path / "x.json") == [1]
