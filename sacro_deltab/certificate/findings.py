@@ -182,6 +182,8 @@ def _prepare(group: Mapping[str, Any], policy: Policy) -> PreparedOutput:
     results, asked, said = _rule_results(group)
     cells = _cell_results(results, policy)
     raw = policy.raw_rules | policy.cell_rules
+    noised = _map(group["privacy"]).get("label") == "formal"
+    known = [pair for pair in group["facts"] if not (noised and pair[0] in policy.raw_facts)]
     return PreparedOutput(
         name=group["name"],
         type=str(group["type"] or "unknown"),
@@ -193,7 +195,7 @@ def _prepare(group: Mapping[str, Any], policy: Policy) -> PreparedOutput:
         raw_rules={e: sorted(r for r in ids if r in raw) for e, ids in results.items()},
         questions=tuple((ids, q) for ids, q in asked if not raw & set(ids)),
         raw_questions=tuple((ids, q) for ids, q in asked if raw & set(ids)),
-        facts=_fact_names(group["facts"]),
+        facts=_fact_names(known),
         said={rule: text for rule, text in said.items() if rule not in raw},
         cells_marked=bool(cells),
         privacy=group["privacy"] if isinstance(group["privacy"], Mapping) else None,

@@ -32,6 +32,7 @@ class Policy:
     raw_rules: frozenset[str] = frozenset()
     cell_rules: frozenset[str] = frozenset()
     recovery_rules: frozenset[str] = frozenset()
+    raw_facts: frozenset[str] = frozenset()
 
     def to_json(self) -> dict[str, Any]:
         """The `policy` block of a predicate, without waivers."""
@@ -57,6 +58,7 @@ def policy_of(ruleset: RuleSet) -> Policy:
         language=ruleset.language,
         profile={"id": profile.id, "sha256": profile.sha256} if profile else None,
         parameters={**ruleset.parameters, "suppression_mark": ruleset.mark},
+        raw_facts=frozenset(name for name, spec in ruleset.facts.items() if spec.raw),
         raw_rules=frozenset(rule.id for rule in ruleset.rules if messages.is_raw(ruleset, rule)),
         cell_rules=frozenset(rule.id for rule in ruleset.rules if messages.is_cell_rule(rule)),
         recovery_rules=frozenset(

@@ -54,6 +54,13 @@ _DISJOINT_HELP = """A named person states that two cohorts share nobody, so that
 
 Example: sacro-deltab ledger disjoint site-a site-b --by "Dr A. Example" --reason "each numbers its people from 1"
 """
+_BASIS_HELP = """Register a public basis before the data are opened: only then does a training on it count as formal.
+
+A basis counts as public because the TRE says so: its digest stands in the ledger before the first entry of any cohort
+that it is used on. Registered later, or never, it is somebody's word, and the noise is called heuristic.
+
+Example: sacro-deltab ledger register-basis basis.json --ledger budget.db
+"""
 _BOUNDS_HELP = """Register public bounds (any file) before the data are opened; its SHA-256 is written down.
 
 Example: sacro-deltab ledger bounds bounds.json --ledger budget.db
@@ -77,6 +84,7 @@ def register(app: typer.Typer) -> None:
     group.command("verify", help=_VERIFY_HELP)(_verify)
     group.command("export", help=_EXPORT_HELP)(_export)
     group.command("disjoint", help=_DISJOINT_HELP)(_disjoint)
+    group.command("register-basis", help=_BASIS_HELP)(_bounds)
     group.command("bounds", help=_BOUNDS_HELP)(_bounds)
     group.command("rotate-key", help=_ROTATE_HELP)(_rotate)
     app.add_typer(group, name="ledger")
@@ -350,22 +358,23 @@ def _disjoint(
 
 
 def _digest_of(file: Path) -> str:
-    """Digest by which a session asks for the file: of its numbers for a bounds file, else of its bytes."""
+    """Digest by which a session asks for the file: of its numbers for a basis or bounds file, else of its bytes."""
     import hashlib
 
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise LedgerError(f"the bounds file cannot be read ({error.strerror})", path=file) from error
-    if b'"sacro_deltab/bounds/1"' not in data:
-        return hashlib.sha256(data).hexdigest()
-    from ..privacy import PublicBounds
+        raise LedgerError(f"the public file cannot be read ({error.strerror})", path=file) from error
+    from ..privacy import Basis, PublicBounds
 
-    return PublicBounds.load(file).digest
+    for schema, kind in ((b'"sacro_deltab/basis/1"', Basis), (b'"sacro_deltab/bounds/1"', PublicBounds)):
+        if schema in data:
+            return kind.load(file).digest
+    return hashlib.sha256(data).hexdigest()
 
 
 def _bounds(
-    file: Annotated[Path, typer.Argument(help="The file that holds the public bounds.")],
+    file: Annotated[Path, typer.Argument(help="The public file: a basis, bounds, or any other.")],
     ledger: _Url = _DEFAULT,
     key: _Key = None,
     who: _Who = None,
@@ -378,4 +387,4 @@ def _bounds(
     if as_json:
         _say(entry.to_json())
     else:
-        typer.echo(f"entry {entry.seq}: bounds sha256:{digest} registered")
+        typer.echo(f"entry {entry.seq}: public file sha256:{digest} registered")

@@ -49,7 +49,7 @@ class PrivacyStatement:
         "choices made by looking at the data outside this release",
         "per-person deltas, which never leave",
         "what can be inferred about a person from the population without them",
-        "a refusal, which is seen inside only",
+        "a refusal, and what a person decides after reading what stays inside",
     )
 
     def to_json(self) -> dict[str, Any]:
@@ -89,18 +89,23 @@ def label_of(
     *,
     registered: Callable[[str], bool] | None,
     ruleset_bounds: PublicBounds | None,
+    basis_digest: str | None = None,
 ) -> tuple[Literal["formal", "heuristic"], str]:
-    """Label that the provenance of the bounds allows, with the reason in plain words.
+    """Label that the provenance of basis and bounds allows, with the reason in plain words.
 
+    A basis holds means, scales and loadings that a training leans on: made from the cohort it would print its people.
+    It counts as public only where its digest was registered before the cohort (`registered`).
     The claim alone is not believed where it can be checked: `ruleset` bounds must equal the rule set's own and cannot
     carry per-feature numbers, `basis` bounds must be the basis's, and `registered_file` needs a ledger that knows them.
     """
+    if basis_digest is not None and (registered is None or not registered(basis_digest)):
+        return "heuristic", "the basis is nobody's public record: its digest was not registered before the data"
     if bounds.provenance == "unregistered":
         return "heuristic", "the bounds are nobody's public record: their digest was not registered before the data"
     if bounds.provenance == "basis":
         own = () if basis_bounds is None else (basis_bounds, replace(basis_bounds, confound_bounds=None))
         if bounds.digest in {other.digest for other in own}:
-            return "formal", "every bound comes from the shared basis file"
+            return "formal", "every bound comes from the shared basis, which was registered before the data were opened"
         return "heuristic", "the bounds are said to come from the basis file but are not the ones in it"
     if bounds.provenance == "registered_file":
         if registered is not None and registered(bounds.digest):
@@ -108,6 +113,8 @@ def label_of(
         return "heuristic", "no ledger confirms that the bounds file was registered before the data were opened"
     if bounds.centre is not None or bounds.confound_bounds is not None or bounds.radius is not None:
         return "heuristic", "a rule set has no bounds for single features or confounds: these come from somewhere else"
-    if ruleset_bounds is not None and (bounds.age, bounds.feature_z) != (ruleset_bounds.age, ruleset_bounds.feature_z):
+    if ruleset_bounds is None:
+        return "heuristic", "the bounds are said to come from a rule set, and no rule set is at hand to compare"
+    if (bounds.age, bounds.feature_z) != (ruleset_bounds.age, ruleset_bounds.feature_z):
         return "heuristic", "the bounds are said to come from the rule set but are not the ones in it"
     return "formal", "age range and feature clip are the rule set's"

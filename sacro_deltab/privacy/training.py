@@ -77,6 +77,7 @@ def train_private(
     spend: Callable[[SpendRequest], Receipt | None],
     registered: Callable[[str], bool] | None = None,
     ruleset_bounds: PublicBounds | None = None,
+    before_spend: Callable[[Mapping[str, Any]], None] | None = None,
     outputs: Sequence[str] = WEIGHT_OUTPUTS,
     options: Mapping[str, Any] | None = None,
 ) -> PrivateModel:
@@ -106,9 +107,11 @@ def train_private(
         Called with the price before any noise is drawn, and must return before it is: the budget's receipt, or None
         where no ledger holds it, which makes the label at most `heuristic`.
     registered
-        Whether a ledger had registered a bounds digest before the data were opened (`registered_file`).
+        Whether a ledger had registered the digest of a basis or bounds file before the data were opened.
     ruleset_bounds
-        The rule set's own age range and clip, to check a `ruleset` provenance against.
+        The rule set's own age range and clip, to check a `ruleset` provenance against; None: not believed.
+    before_spend
+        Sees what is public of the training (noise SDs, J, method) and may refuse it; nothing is spent then.
 
     Raises
     ------
@@ -120,6 +123,8 @@ def train_private(
         basis=basis, epsilon=epsilon, delta_dp=delta_dp, adjacency=adjacency, unit=unit, n_components=n_components,
         method=method, registered=registered, ruleset_bounds=ruleset_bounds, outputs=outputs, options=options or {},
     )  # fmt: skip
+    if before_spend is not None:
+        before_spend(price.public)
     receipt = spend(price.request)
     weights, moments = price.run(job)
     noisy = moments.n if moments is not None else job.drawn.get("n", 1.0)
@@ -182,8 +187,9 @@ def prepare(
     mu, eps = mu_of(epsilon, small), float(epsilon)
     effective, basis_bounds = effective_bounds(bounds, basis, values, feature_names, conf, conf_names)
     label, reason = label_of(
-        bounds if bounds is not None else effective, basis_bounds, registered=registered, ruleset_bounds=ruleset_bounds
-    )
+        bounds if bounds is not None else effective, basis_bounds, registered=registered, ruleset_bounds=ruleset_bounds,
+        basis_digest=None if basis is None else basis.digest,
+    )  # fmt: skip
     job = Job(
         X=values, age=ages, confounds=conf, bounds=effective, basis=basis, n_components=n_components,
         adjacency=adjacency, mu=mu, centre=np.array(effective.centre), scale=np.array(effective.scale),

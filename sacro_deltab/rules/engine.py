@@ -14,6 +14,7 @@ The first decision lists those later facts as missing and so never passes by its
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -23,7 +24,8 @@ from .facts import Fact, Facts, Part, Provider
 from .findings import collect_findings
 from .limits import LIMITS
 from .model import Rule, RuleSet
-from .types import Action, Decision, Effect, Finding
+from .noised import advice_of, is_raw_rule, protected_by_noise, without_raw
+from .types import Action, Advice, Decision, Effect, Finding
 from .waivers import Waiver, valid_waiver
 
 PART_KINDS = ("cell", "quantile", "row")
@@ -58,9 +60,16 @@ def decide(
     if facts.output_type not in ruleset.outputs:
         return _unknown(ruleset, facts)
     facts, conflicts = _with_pins(ruleset, facts)
+    rules = [r for r in ruleset.rules_for(facts.output_type) if not _asks_completeness(r)]
+    aside: list[Rule] = []
+    advice: tuple[Advice, ...] = ()
+    if protected_by_noise(facts):
+        aside = [r for r in rules if is_raw_rule(ruleset, r)]
+        advice = advice_of(ruleset, facts, aside)
+        rules = [r for r in rules if r not in aside]
+        facts = without_raw(ruleset, facts)
     scope = Scope(ruleset, facts)
     scope.overrides["output.known"] = Fact("output.known", True, Provider.COMPUTED)
-    rules = [r for r in ruleset.rules_for(facts.output_type) if not _asks_completeness(r)]
     shape = _shape_problems(facts, rules)
     suppressors = [r for r in rules if r.deed == "suppress"]
     first = [outcome for rule in suppressors for outcome in _targets(scope, rule, frozenset())]
@@ -81,7 +90,8 @@ def decide(
     }
     findings = collect_findings(ruleset, outcomes, shape + conflicts, complements - _primary(first), waived)
     actions = _actions(ruleset, scope, rules, outcomes, hidden)
-    return _decision(ruleset, facts, rules, outcomes, findings, actions)
+    decision = _decision(ruleset, facts, rules, outcomes, findings, actions)
+    return replace(decision, not_applicable=(*decision.not_applicable, *(r.id for r in aside)), advice=advice)
 
 
 def _knows(ruleset: RuleSet) -> bool:

@@ -42,7 +42,8 @@ def collect_findings(
     return tuple(sorted(findings, key=lambda f: f.effect.rank))
 
 
-def _effect(outcome: Outcome) -> Effect | None:
+def effect_of(outcome: Outcome) -> Effect | None:
+    """What an outcome asks for; None where the rule is met or does not apply."""
     rule = outcome.rule
     if not outcome.applies:
         return None
@@ -58,7 +59,7 @@ def _effect(outcome: Outcome) -> Effect | None:
 def _add(
     ruleset: RuleSet, groups: dict[tuple[object, ...], _Group], outcome: Outcome, waived: Mapping[str, str]
 ) -> None:
-    effect = _effect(outcome)
+    effect = effect_of(outcome)
     if effect is None:
         return
     rule = outcome.rule

@@ -59,6 +59,19 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Advice:
+    """What a rule on raw data says of an output that the noise protects: for whoever reads inside, and for nobody else.
+
+    It is no `Finding`: it has no sentence for the outside and no place in a verdict, so that nothing that builds what
+    leaves can take it.
+    """
+
+    rules: tuple[str, ...]
+    inside: str
+    asks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Action:
     """A change the rules make for the researcher, in phase order.
 
@@ -86,6 +99,7 @@ class Decision:
     met: tuple[str, ...]
     not_applicable: tuple[str, ...]
     missing: tuple[str, ...] = ()  # names of facts nobody supplied
+    advice: tuple[Advice, ...] = ()  # of rules on raw data, where the noise protects; inside only
 
     @property
     def status(self) -> Literal["pass", "review", "fail"]:

@@ -35,6 +35,7 @@ def decision_to_json(decision: Decision, view: View = "inside", *, ruleset: Rule
         "met": list(decision.met),
         "not_applicable": list(decision.not_applicable),
         "missing": list(decision.missing),
+        "advice": [{"rules": list(a.rules), "text": a.inside, "asks": list(a.asks)} for a in decision.advice],
     }
 
 

@@ -87,7 +87,9 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
         age_range=(40.0, 90.0),
     )
     basis.save(folder / "basis.json")
-    pin = open_ledger(plan.ledger).pin()
+    ledger = open_ledger(plan.ledger)
+    ledger.register_bounds(basis.digest, "SIMULATED TRE staff")
+    pin = ledger.pin()
     _said(plan.declare, folder / "declare.json", DECLARE, "researcher")
     _said(plan.attest, folder / "attest.json", ATTEST, "tre_staff")
     profile = [

@@ -133,7 +133,7 @@ class DeltabSession:
         self._own_deltas: set[bytes] = set()
         self.models: dict[int, TrainedHere] = {}
         self.resumed = _resumed is not None
-        self.n_noisy: int | None = None  # of a model under add_remove, trained before the session was taken up again
+        self.n_least: int | None = None  # of a model under add_remove, trained before the session was taken up again
         self.attack_report: Path | None = None
         self.config_changes: list[str] = []
         self.not_checked: list[str] = []
@@ -175,13 +175,16 @@ class DeltabSession:
         n_components: int | None = None,
         method: str = "auto",
         membership_test: bool = True,
+        expected_n: int | None = None,
     ) -> PrivateModel:
         """Train once with formal noise; the spend is committed to the ledger before any noise is drawn.
 
         See `sacro_deltab.privacy.training.train_private` for the arguments. Bounds default to the rule set's public
         age range and clip, or to the basis's own where a basis is given. Then the weights are attacked with shadow
         models and the report is attached, as `sacro-deltab run` does; `membership_test=False` leaves that to
-        `attach_attack_report` (without a report the weights go to a person).
+        `attach_attack_report` (without a report the weights go to a person). `expected_n` (under `add_remove`): the N
+        that is expected, from a register or a protocol; a training whose noised N could not show the rule set's minimum
+        at that N is refused before anything is spent.
 
         Raises
         ------
@@ -205,6 +208,7 @@ class DeltabSession:
             adjacency=adjacency,
             n_components=n_components,
             method=method,
+            expected_n=expected_n,
         )
         if membership_test:
             attack_trained(self, model, X, age, confounds, feature_names, basis=basis, bounds=bounds)

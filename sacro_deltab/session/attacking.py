@@ -36,6 +36,10 @@ def attach(session: DeltabSession, report: AttackReport | str | Path) -> None:
         data = _read(Path(report))
     if data.get("schema") is not None or not any(key in data for key in _SACRO_ML):
         check_report(data, path)
+    _keep(session, data)
+
+
+def _keep(session: DeltabSession, data: Mapping[str, Any]) -> None:
     kept = session.journal.folder / "attack.json"
     kept.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     session.attack_report = kept
@@ -91,9 +95,21 @@ def attack_trained(
             extra = pd.DataFrame(dict(zip(map(str, labels), map(numbers, columns_of(confounds)), strict=True)))
         why = attack_training(session, model, frame, age, extra, basis=basis, bounds=bounds, say=_warn)
     except Exception as error:
-        why = f"no membership test of the weights: it ended with {type(error).__name__}"
+        why = _could_not(session, model, f"it ended with {type(error).__name__}")
     if why is not None and why not in session.not_checked:
         session.not_checked.append(why)
+
+
+def _could_not(session: DeltabSession, model: Any, why: str) -> str | None:
+    """Said where it may be said: of formal weights only inside, since it was seen in the data."""
+    from ..privacy.attack.membership import not_run
+
+    statement = model.statement.to_json()
+    if statement["label"] != "formal":
+        return f"no membership test of the weights: {why}"
+    people = session.state.people
+    _keep(session, not_run(model.weights, statement, 0 if people is None else people.n_people, why))
+    return None
 
 
 def _warn(text: str) -> None:
@@ -115,10 +131,15 @@ def attack_training(
 ) -> str | None:
     """Attack the training that gave a private model and attach the report. Returns why not, where it cannot be done.
 
-    Whether there is a report depends on N and F alone; what it found changes no verdict and stays inside.
+    Whether there is a report depends on N alone where N is public, else on the release's own noised N, so that it tells
+    nothing besides; what it found, and why it could not be made, changes no verdict of formal weights and stays inside.
     """
-    from ..privacy.attack.membership import SHADOWS, attack_report, private_trainer
+    from ..privacy.attack.membership import LEAST_PEOPLE, SHADOWS, attack_report, private_trainer
 
+    record, people = session.models[id(model)], session.state.people
+    known = record.n_least if record.n_least is not None else 0 if people is None else people.n_people
+    if known < 2 * LEAST_PEOPLE:
+        return "no membership test of the weights: too few people to attack halves of them"
     statement = model.statement.to_json()
     slow = basis is None and X.shape[1] > _SLOW_FROM
     say("membership test: attacking the training with shadow models (stays inside)")
@@ -139,7 +160,7 @@ def attack_training(
             shadows=_FEW if slow else SHADOWS,
         )
     except InputError as error:
-        return f"no membership test of the weights: {error.what}"
+        return _could_not(session, model, error.what)
     session.attach_attack_report(report)
     if report.verdict == "above_bound":
         say("THE MEMBERSHIP TEST DOES BETTER THAN THE NOISE ALLOWS: see inside/attack.json before anything leaves")

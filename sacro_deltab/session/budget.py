@@ -87,6 +87,14 @@ class Budget:
         """Compare the people with those of earlier cohorts by keyed fingerprints."""
         self.check = self.ledger.register_cohort(self.partition, person_ids, who=self.who)
 
+    def registered(self, digest: str) -> bool:
+        """Whether a public file of this digest was registered before the first entry of these people."""
+        return self.ledger.bounds_registered(digest, before=self.partition, unit=self.unit)
+
+    def releases(self) -> int:
+        """Releases paid for on these people so far."""
+        return self.ledger.totals(self.partition, unit=self.unit).releases
+
     def n_is_secret(self) -> bool:
         """Whether a release under `add_remove`, which protects N itself, was ever paid for on these data."""
         return "add_remove" in self._relations().values()

@@ -9,6 +9,7 @@ from ..base.errors import InputError
 from ..measure.measure import computed, summary_facts
 from ..measure.people import rows_of
 from ..outputs import build
+from ..privacy.noisy_count import attempt_error, laplace_allowance, least
 from ..privacy.spend import Adjacency, Receipt, SpendRequest
 from .common import ROWS_ARE_PEOPLE, about, build_facts, noised
 from .entries import Candidate
@@ -43,7 +44,7 @@ def private_mean_candidate(
     from ..privacy.statistics import COUNT_SHARE, release_mean
 
     people = session.state.roster(rows_of(values)).mean_by_person(values)
-    noisy = next((t.n_noisy for t in session.models.values() if t.n_noisy is not None), session.n_noisy)
+    noisy = next((t.n_least for t in session.models.values() if t.n_least is not None), session.n_least)
     secret = noisy is not None or session.budget.n_is_secret()
     n_public = None if secret else int(people.size)
     own = float(session.ruleset.parameters["delta_bound_years"])
@@ -72,7 +73,8 @@ def private_mean_candidate(
         people, epsilon=epsilon, spend=paid, lower=-bound, upper=bound, adjacency=adjacency,
         model_source=_SOURCES[origin], bounds_provenance="ruleset" if bound == own else "unregistered", outputs=(name,),
     )  # fmt: skip
-    n = next(int(known) for known in (n_public, noisy, released.n_noisy) if known is not None)
+    own_n = None if released.n_noisy is None else _least_n(session, released.n_noisy, epsilon, receipts[-1])
+    n = next(int(known) for known in (n_public, noisy, own_n) if known is not None)
     statement, value = released.statement.to_json(), float(released.value[0])
     statement["bounds"]["bound_years"] = bound
     if session.state.ids is None:
@@ -97,6 +99,14 @@ def private_mean_candidate(
     built = build_facts(session, document, facts, noise=noise_facts, receipt=receipts[-1])
     # Noise covers what the difference from an earlier release tells; an exact N would be asked of it otherwise.
     return Candidate(document, built, privacy=statement, receipt=receipts[-1], n=None)
+
+
+def _least_n(session: DeltabSession, noisy: float, epsilon: float, receipt: Receipt) -> int:
+    """Lower confidence limit of the count that a mean under `add_remove` noises itself."""
+    from ..privacy.statistics import COUNT_SHARE
+
+    error = attempt_error(float(session.ruleset.parameters["noisy_n_error"]), receipt.after.releases)
+    return least(noisy, laplace_allowance(1 / (epsilon * COUNT_SHARE), error))
 
 
 def _formal(session: DeltabSession, model: Any | None) -> bool:

@@ -109,7 +109,7 @@ def _judge(session: DeltabSession, candidate: Candidate) -> tuple[Judged, tuple[
     except Exception as error:
         return _broken(candidate, error), (f"{type(error).__name__} while judging",)
     notes = judged.problems + (judged.audit.pairs if judged.audit is not None else tuple(kin.notes))
-    return judged, notes
+    return judged, notes + tuple(f"{', '.join(a.rules)}: {a.inside}" for a in judged.decision.advice)
 
 
 def _broken(candidate: Candidate, error: Exception) -> Judged:

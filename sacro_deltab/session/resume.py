@@ -51,7 +51,7 @@ def resume(cls: type[DeltabSession], acro: Any, folder: Path, kwargs: dict[str, 
         _take_up(session, Entry.from_journal(step["entry"]), step["cells"], step.get("trace"))
     trainings = [step for step in steps if step["step"] == "trained"]
     if trainings:
-        session.n_noisy = next((t["n_noisy"] for t in reversed(trainings) if t["n_noisy"] is not None), None)
+        session.n_least = next((t["n_least"] for t in reversed(trainings) if t["n_least"] is not None), None)
         session.not_checked.append("the session was taken up again: its private models of before are gone")
     paid = {spend for entry in session.entries for spend in entry.spends}
     session.orphans = [step["entry"] for step in steps if step["step"] == "spend" and step["entry"] not in paid]

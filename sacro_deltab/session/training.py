@@ -12,6 +12,7 @@ import numpy as np
 from ..base.errors import InputError, PrivacyError
 from ..measure.measure import max_abs_z
 from ..measure.people import columns_of, numbers
+from ..privacy.noisy_count import attempt_error, gaussian_allowance, least, refuse_hopeless
 from ..privacy.spend import Receipt
 from ..rules.facts import Fact
 from .common import ROWS_ARE_PEOPLE
@@ -40,7 +41,7 @@ class TrainedHere:
     statement: Mapping[str, Any]
     digest: bytes
     people: bytes
-    n_noisy: int | None
+    n_least: int | None  # lower confidence limit of a noised N; None where N is public
     plain: bool = False  # its deltas of its own people may be large for the noise alone
 
     @property
@@ -134,6 +135,7 @@ def train(
     adjacency: str,
     n_components: int | None,
     method: str,
+    expected_n: int | None = None,
 ) -> Any:
     """See `DeltabSession.train_private`."""
     from ..privacy import train_private
@@ -167,8 +169,9 @@ def train(
         n_components=n_components,
         method=method,  # type: ignore[arg-type]
         spend=session.budget.spender(n_public, receipts),
-        registered=lambda digest: session.budget.ledger.bounds_registered(digest, before=session.cohort),
+        registered=session.budget.registered,
         ruleset_bounds=public,
+        before_spend=lambda told: _refuse_hopeless(session, told, expected_n),
     )
     receipt = receipts[-1] if receipts else None
     facts = training_facts(
@@ -183,18 +186,37 @@ def train(
     session.models[id(model)] = TrainedHere(
         model,
         receipt,
-        None if basis is None else int(basis.n_people),
+        int(basis.n_people) if basis is not None and session.budget.registered(basis.digest) else None,
         facts,
         statement=model.statement.to_json(),
         digest=_model_digest(model),
         people=_people_digest(matrix, ages, confounds),
-        n_noisy=model.n_noisy,
+        n_least=_least_n(session, model, receipt),
         plain=own_deltas(matrix, ages, model.weights, session.ruleset.parameters) and _within(confounds, bounds, basis),
     )
     if receipt is not None:
         session.journal.write("spend", {"entry": receipt.entry, "epsilon": float(epsilon)})
-    session.journal.write("trained", {"n_noisy": model.n_noisy})
+    session.journal.write("trained", {"n_least": session.models[id(model)].n_least})
     return model
+
+
+def _refuse_hopeless(session: DeltabSession, told: Mapping[str, Any], expected_n: int | None) -> None:
+    """Refuse a training whose noised N could not show the minimum at the N that is expected; public numbers only."""
+    sd = told["noise_sd"].get("n")
+    if sd is None or expected_n is None:
+        return
+    attempt = session.budget.releases() + 1
+    allowance = gaussian_allowance(sd, attempt_error(float(session.ruleset.parameters["noisy_n_error"]), attempt))
+    refuse_hopeless(expected_n, int(session.ruleset.parameters["n_min_dp"]), allowance)
+
+
+def _least_n(session: DeltabSession, model: Any, receipt: Receipt | None) -> int | None:
+    """Lower confidence limit of a noised N, at a level that holds over all attempts on these people."""
+    if model.n_noisy is None:
+        return None
+    attempt = 1 if receipt is None else receipt.after.releases
+    error = attempt_error(float(session.ruleset.parameters["noisy_n_error"]), attempt)
+    return least(model.n_noisy, gaussian_allowance(float(model.public["noise_sd"]["n"]), error))
 
 
 def _refuse_mixed_n(session: DeltabSession, adjacency: str) -> None:

@@ -35,7 +35,7 @@ class _Source:
     receipt: Any
     n: int
     shared: bool
-    n_basis: int | None
+    n_basis: int | None  # people of a registered public basis
     facts: Mapping[str, Fact]
     context: Mapping[str, Any]
 
@@ -113,7 +113,7 @@ def _source(session: DeltabSession, model: Any) -> _Source:
                 next_step="Train it with session.train_private, so that its budget is known.",
             )
         data = record.statement
-        n = n if record.n_noisy is None else record.n_noisy  # under add_remove the release's own noisy count
+        n = n if record.n_least is None else record.n_least  # under add_remove: a limit on the release's own count
         context = {
             "privacy": data["label"],
             "mechanism": data["mechanism"],
@@ -207,13 +207,13 @@ def _folded(w: Any, title: str, context: Mapping[str, Any]) -> OutputDocument:
 
 def _candidate(session: DeltabSession, source: _Source, document: OutputDocument) -> Candidate:
     kind = document.type
-    public = source.shared and kind in ("pca_components", "x_mean", "x_std")
+    public = source.n_basis is not None and kind in ("pca_components", "x_mean", "x_std")
     noise: dict[str, FactValue] = (
         not_noised() if source.statement is None else noised(source.statement, sensitivity=1.0, post_processing=True)
     )
     if kind == "noised_moments":
         noise["moments.on_grid"] = True
-    n = source.n_basis if public and source.n_basis is not None else source.n
+    n = source.n if source.n_basis is None or not public else source.n_basis
     jn = int(source.weights.n_components)
     least = int(session.ruleset.parameters["min_residual_dof"])
     facts = {

@@ -205,13 +205,16 @@ def test_the_label_follows_provenance(basis) -> None:  # type: ignore[no-untyped
     own = basis.bounds()
     plain = PublicBounds(age=(40, 90), feature_z=4.0)
 
-    def label(bounds, registered=None, ruleset=None):  # type: ignore[no-untyped-def]
-        return label_of(bounds, own, registered=registered, ruleset_bounds=ruleset)[0]
+    def label(bounds, registered=None, ruleset=None, digest=None):  # type: ignore[no-untyped-def]
+        return label_of(bounds, own, registered=registered, ruleset_bounds=ruleset, basis_digest=digest)[0]
 
-    assert label(own) == "formal"
+    assert label(own, lambda digest: digest == basis.digest, digest=basis.digest) == "formal"
+    assert label(own, digest=basis.digest) == "heuristic"  # a basis that nobody registered is somebody's word
+    assert label(own, lambda digest: digest == own.digest, digest=basis.digest) == "heuristic"
     assert label(plain) == "heuristic"
     assert label(plain.with_provenance("basis")) == "heuristic"  # said to be the basis's, but is not
-    assert label(plain.with_provenance("ruleset")) == "formal"
+    assert label(plain.with_provenance("ruleset")) == "heuristic"
+    assert label(plain.with_provenance("ruleset"), ruleset=plain) == "formal"
     assert label(plain.with_provenance("ruleset"), ruleset=PublicBounds(age=(18, 100))) == "heuristic"
     assert label(own.with_provenance("ruleset")) == "heuristic"  # a rule set knows no feature
     registered = plain.with_provenance("registered_file")

@@ -22,7 +22,7 @@ from sacro_deltab.cohort.simulate import Simulated, smith_cohort
 from sacro_deltab.model import BrainAgeDelta
 from sacro_deltab.privacy import Basis, train_private
 from sacro_deltab.privacy.attack.checks import reconstruction, variance_ratio
-from sacro_deltab.privacy.attack.membership import attack_report, check_report, plain_trainer, private_trainer
+from sacro_deltab.privacy.attack.membership import attack_report, check_report, not_run, plain_trainer, private_trainer
 from sacro_deltab.privacy.attack.shadows import leave_pair_out, membership
 from sacro_deltab.privacy.attack.stats import (
     auc,
@@ -296,6 +296,17 @@ def test_a_report_that_is_none_is_refused(unprotected: Any) -> None:
     for change in ({"stays": "outside"}, {"verdict": "safe"}, {"person": "P0001"}, {"attacks": []}, {"schema": None}):
         with pytest.raises(InputError, match="no attack report"):
             check_report(data | change)
+
+
+def test_a_report_may_say_that_no_attack_could_be_made(basis: Basis) -> None:
+    people = smith_cohort(60, 60, seed=1)
+    private = train_private(
+        people.X, people.age, feature_names=people.feature_names, basis=basis, epsilon=1.0, spend=lambda request: None
+    )
+    data = not_run(private.weights, private.statement.to_json(), 60, "half of the ages are missing")
+    check_report(data)
+    assert "NO MEMBERSHIP TEST COULD BE MADE: half of the ages are missing" in data["words"][0]
+
 
 
 @pytest.mark.soak

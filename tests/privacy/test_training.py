@@ -47,7 +47,7 @@ def cohort() -> Simulated:
 
 def train(cohort: Simulated, basis: Basis | None, **change: Any):  # type: ignore[no-untyped-def]
     call: dict[str, Any] = {"feature_names": cohort.feature_names, "basis": basis, "epsilon": 1.0, "delta_dp": 1e-6}
-    call |= {"spend": lambda request: receipt()} | change
+    call |= {"spend": lambda request: receipt(), "registered": lambda digest: True} | change
     return train_private(cohort.X, cohort.age, **call)
 
 
@@ -151,7 +151,11 @@ def test_labels_fall_without_a_pinned_ledger_or_public_bounds(basis: Basis, coho
     loose = train(cohort, basis, bounds=PublicBounds(age=AGES)).statement
     assert loose.label == "heuristic"
     assert loose.proof is None
-    assert train(cohort, basis, bounds=PublicBounds(age=AGES, provenance="ruleset")).statement.label == "formal"
+    claimed = PublicBounds(age=AGES, provenance="ruleset")
+    assert train(cohort, basis, bounds=claimed).statement.label == "heuristic"  # no rule set to compare with
+    assert train(cohort, basis, bounds=claimed, ruleset_bounds=claimed).statement.label == "formal"
+    assert train(cohort, basis, registered=None).statement.label == "heuristic"
+    assert train(cohort, basis, registered=lambda digest: digest != basis.digest).statement.label == "heuristic"
 
 
 def test_add_remove_uses_no_exact_n(basis: Basis, cohort: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:

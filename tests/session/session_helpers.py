@@ -23,8 +23,19 @@ def write_profile(folder: Path) -> Path:
     return path
 
 
-def new_session(folder: Path, **kwargs: Any) -> Any:
-    """A session on 400 people with everything declared, attested and pinned, in `folder`."""
+def register(ledger: Path | str, *public: Any) -> None:
+    """Enter public files (a basis, bounds) in a ledger, as TRE staff do before a cohort is opened."""
+    from sacro_deltab.ledger import open_ledger
+
+    for file in public:
+        open_ledger(ledger).register_bounds(file.digest, "TRE staff")
+
+
+def new_session(folder: Path, *, public: Any = (), **kwargs: Any) -> Any:
+    """A session on 400 people with everything declared, attested and pinned, in `folder`.
+
+    public: basis or bounds that the TRE registered before the cohort.
+    """
     from sacro_deltab.run.pipeline import quiet_acro
     from sacro_deltab.session.acro_session import DeltabSession
 
@@ -32,5 +43,6 @@ def new_session(folder: Path, **kwargs: Any) -> Any:
     kwargs.setdefault("people", [f"P{i:04d}" for i in range(400)])
     kwargs.setdefault("ledger", folder / "budget.db")
     kwargs.setdefault("journal", folder / ".sacro_deltab")
+    register(kwargs["ledger"], *public)
     acro = kwargs.pop("acro", None) or quiet_acro()
     return DeltabSession(acro, declare=DECLARE, attest=ATTEST, profile=folder / "profile.yaml", **kwargs)

@@ -21,6 +21,7 @@ def test_only_the_deltas_that_the_private_model_gave_are_formal(tmp_path: Any, m
     monkeypatch.setattr("sacro_deltab.session.acro_session._pins", lambda trust, ruleset: pins)
     public, people = smith_cohort(600, 10, seed=1), smith_cohort(400, 10, seed=2)
     basis = Basis.from_public(public.X, public.age, public.feature_names, n_components=3, made_on="public people")
+    ledger.register_bounds(basis.digest, "TRE staff")
     ids = [f"P{i:03d}" for i in range(400)]
     session = DeltabSession(acro.ACRO(), cohort="site-a", people=ids, ages=people.age, ledger="budget.db")
     model = session.train_private(

@@ -59,7 +59,7 @@ def test_facts_follow_the_noisy_count_alone(
         assert model.n_noisy == 100
         seen.append(n_facts(session.release_weights(model)))
     assert seen[0] == seen[1]
-    assert seen[0]["beta1"] == (100, 100, 97)
+    assert seen[0]["beta1"] == (0, 0, 0)  # an N of 100 with this noise shows no minimum at all
 
 
 def test_exact_n_is_in_no_listed_file(profile: Path, basis: Basis, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,8 @@ def test_exact_n_is_in_no_listed_file(profile: Path, basis: Basis, monkeypatch: 
     model, _ = trained(session, basis, n, adjacency="add_remove", method="moments")
     assert model.n_noisy == n + 50
     entries = [*session.release_weights(model), session.release_moments(model)]
-    assert {e.facts.get("n_node").value for e in entries} == {model.n_noisy}
+    least = {e.facts.get("n_node").value for e in entries}
+    assert least == {session.models[id(model)].n_least} and max(least) < model.n_noisy - 3 * 80
     with pytest.raises(InputError, match="N is not public"):
         session.release_n()
     folder = session.finalise(profile.parent / "out")
@@ -111,7 +112,7 @@ def test_a_changed_model_is_refused(make_session: Any, basis: Basis) -> None:
 
 
 def test_deltas_of_other_rows_are_no_formal_release(make_session: Any, basis: Basis) -> None:
-    session = make_session()
+    session = make_session(public=[basis])
     model, people = trained(session, basis, 400)
     assert model.statement.label == "formal"
     own = session.deltas(model, people.X, people.age)
@@ -145,13 +146,13 @@ def test_components_are_whole_numbers(make_session: Any, basis: Basis, wrong: An
 
 
 def test_a_private_mean_beside_add_remove_noises_n_too(profile: Path, basis: Basis) -> None:
-    session = new_session(profile.parent)
+    session = new_session(profile.parent, public=[basis])
     model, people = trained(session, basis, 400, adjacency="add_remove")
     deltas = session.deltas(model, people.X, people.age)
     entry = session.release_private_mean(deltas, epsilon=0.5, model=model)
     assert entry.privacy is not None and entry.privacy["label"] == "formal"
     assert (entry.privacy["adjacency"], entry.privacy["n_public"]) == ("add_remove", None)
-    assert entry.facts.get("n").value == entry.facts.get("n_node").value == model.n_noisy
+    assert entry.facts.get("n").value == entry.facts.get("n_node").value == session.models[id(model)].n_least
     assert entry.raw.about["noise_scale_years"] == pytest.approx(20 / (0.5 * 0.8))
     assert not any("scale" in reason for reason in entry.reasons)
 
@@ -164,3 +165,11 @@ def test_a_private_mean_is_that_of_the_privacy_module(make_session: Any, basis: 
     assert entry.privacy is not None and entry.privacy["adjacency"] == "zero_out_N_public"
     assert entry.raw.about["noise_scale_years"] == pytest.approx(20 / 400 / 1.0)
     assert abs(entry.raw.rows[0][1] - float(np.clip(deltas, -20, 20).mean())) < 20 * 20 / 400 / 1.0
+
+
+def test_a_training_that_cannot_show_the_minimum_is_refused_before_the_spend(make_session: Any, basis: Basis) -> None:
+    session = make_session()
+    with pytest.raises(PrivacyError, match=r"about 3\d\d people are needed to show that there are at least 100"):
+        trained(session, basis, 400, adjacency="add_remove", expected_n=300)
+    assert session.budget.totals_json()["epsilon_sum"] == 0
+    trained(session, basis, 400, adjacency="add_remove", expected_n=400)

@@ -91,6 +91,7 @@ def test_run_with_a_basis_spends_and_closes(cli: Run, place: Path) -> None:
                    "--made-on", "simulated", "--out", "basis.json")  # fmt: skip
     assert code == 0
     profile = write_profile(place)
+    assert cli("ledger", "register-basis", "basis.json", "--ledger", "budget.db")[0] == 0
     code, out, _ = cli(
         "run", "--ages", "ages.csv", "--features", "idps.csv", "--basis", "basis.json", "--epsilon", "1",
         "--n-components", "2", "--profile", profile, "--cohort", "site-a", "--out", "out", *said(place),

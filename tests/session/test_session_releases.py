@@ -322,7 +322,7 @@ def test_private_training_and_its_weights(make_session: Any, place: Path) -> Non
 
     public, study = smith_cohort(300, 20, seed=1), smith_cohort(400, 20, seed=2)
     basis = Basis.from_public(public.X, public.age, public.feature_names, n_components=3, made_on="simulated")
-    session = make_session()
+    session = make_session(public=[basis])
     model = session.train_private(
         study.X, study.age, feature_names=study.feature_names, basis=basis, epsilon=1.0, n_components=3,
         membership_test=False,

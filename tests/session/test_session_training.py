@@ -20,7 +20,7 @@ FRAME = pd.DataFrame(STUDY.X, columns=list(STUDY.feature_names))
 
 
 def test_the_membership_test_is_attached(make_session: Any, place: Path) -> None:
-    session = make_session()
+    session = make_session(public=[BASIS])
     model = session.train_private(FRAME, STUDY.age, basis=BASIS, epsilon=0.5)
     assert session.attack_report is not None
     assert session.release_weights(model, only=["beta1"])[0].status == "pass"

@@ -250,6 +250,25 @@ def attack_report(
     )
 
 
+def not_run(weights: Weights, statement: Mapping[str, Any], people: int, why: str) -> dict[str, Any]:
+    """A report that says why no attack could be made, for the inside: whether there is a report tells nothing then."""
+    side = max(people // 2, 1)
+    design = {"members": side, "non_members": side, "targets": 1, "shadows": SHADOWS, "seed": 0, "blas_threads": 1}
+    return {
+        "schema": SCHEMA_ID,
+        "stays": "inside",
+        "made": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "subject": "procedure",
+        "target": _target(weights, statement),
+        "design": {**design, "adversary": _ADVERSARY},
+        "attacks": [],
+        "bound": _bound(statement),
+        "reconstruction": [],
+        "verdict": "not_run",
+        "words": [f"NO MEMBERSHIP TEST COULD BE MADE: {why}. Look into it before anything leaves."],
+    }
+
+
 _ADVERSARY = "knows features and ages of everybody in question, who else was in, and the whole procedure but its noise"
 
 
