@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .check import check_paths
     from .cohort import Cohort, read_cohort
-    from .model import BrainAgeDelta, Moments
+    from .ledger import open_ledger
+    from .measure.grouping import AgeBands
+    from .model import BrainAgeDelta, Moments, Weights
     from .privacy import PublicBounds
     from .privacy.basis import Basis
     from .rules import load_ruleset
@@ -17,24 +20,32 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "DeltabSession": "session.acro_session",
+    "AgeBands": "measure.grouping",
     "BrainAgeDelta": "model",
     "Moments": "model",
+    "Weights": "model",
     "PublicBounds": "privacy",
     "Basis": "privacy.basis",
     "Cohort": "cohort",
     "read_cohort": "cohort",
     "load_ruleset": "rules",
+    "open_ledger": "ledger",
+    "check_paths": "check",
 }
 
 __all__ = [
+    "AgeBands",
     "Basis",
     "BrainAgeDelta",
     "Cohort",
     "DeltabSession",
     "Moments",
     "PublicBounds",
+    "Weights",
     "__version__",
+    "check_paths",
     "load_ruleset",
+    "open_ledger",
     "read_cohort",
 ]
 

@@ -11,6 +11,7 @@ import scipy.linalg
 from .base import Array, ModelInputError
 
 Solver = Literal["auto", "svd", "eigh"]
+Components = int | float | Literal["kaiser_guttman"] | None  # how many: see `wanted_components`
 
 RANK_TOLERANCE = 1e-8  # singular values below this share of the largest are exact dependence, not information
 CONDITION_REVIEW = 1e6  # above: weights lose more than half their digits (moments path: 3e-3 relative at 2e6)
@@ -117,15 +118,38 @@ def condition_word(condition: float) -> str:
     return "review" if condition > CONDITION_REVIEW else "ok"
 
 
-def choose_components(variances: Array, choice: Any, available: int) -> int:
-    """J for a rule that needs the spectrum: a share of variance in (0, 1), or Kaiser-Guttman `mean` / `one`.
+def wanted_components(choice: Any, limit: int) -> int | None:
+    """J where the choice names it, None where the spectrum has to decide (`choose_components`).
 
-    Kaiser-Guttman keeps eigenvalues above the mean eigenvalue (`mean`: also right with confounds or F > N) or above
-    1 (`one`: the rule for plain standardised features).
+    A whole number is J; a float in (0, 1] the share of the variance to be held, as in scikit-learn's PCA;
+    `kaiser_guttman` keeps eigenvalues above 1, as upstream deltab does.
+
+    Raises
+    ------
+    ModelInputError
+        For any other choice, and for more components than `limit`.
     """
-    if choice == "mean":
-        return max(1, int((variances > variances.sum() / available).sum()))
-    if choice == "one":
+    if isinstance(choice, str) and choice == "kaiser_guttman":
+        return None
+    if isinstance(choice, (float, np.floating)) and 0.0 < choice <= 1.0:
+        return None
+    whole = isinstance(choice, (int, np.integer)) and not isinstance(choice, bool)
+    if not whole or choice < 1:
+        raise ModelInputError(
+            "n_components must be a whole number of at least 1, a share of variance above 0 and at most 1.0, "
+            "'kaiser_guttman' or None.",
+            next_step="For example n_components=10.",
+        )
+    if choice > limit:
+        raise ModelInputError(
+            f"{choice} components cannot come from these people and features.", next_step="Ask for fewer components."
+        )
+    return int(choice)
+
+
+def choose_components(variances: Array, choice: Any) -> int:
+    """J for a choice that needs the spectrum (variances with divisor N - 1, largest first)."""
+    if choice == "kaiser_guttman":
         return max(1, int((variances > 1.0).sum()))
     share = np.cumsum(variances) / variances.sum()
     return min(int(np.searchsorted(share, float(choice) - 1e-12)) + 1, int(variances.size))

@@ -16,15 +16,17 @@ q uses the training set's ysq_mean and ysq_slope, so a person's delta is the sam
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .algebra import (
     AgeTerms,
+    Components,
     Solution,
     Solver,
     age_terms,
@@ -32,6 +34,7 @@ from .algebra import (
     condition_word,
     least_squares,
     spectrum,
+    wanted_components,
 )
 from .base import Array, ModelInputError, one_blas_thread
 from .weights import Model, Weights
@@ -43,14 +46,11 @@ class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_components
-        J, number of components (1 <= J <= min(N - 1, F)); None fits on the features themselves.
-    feature_proportion
-        J = this share of the number of features, in (0, 1], rounded down, at least 1.
-    feature_variance
-        Smallest J whose components hold this share of the variance, in (0, 1].
+        J, number of components (1 <= J <= min(N - 1, F)); a float in (0, 1]: the smallest J whose components hold this
+        share of the variance; "kaiser_guttman": eigenvalues above 1; None fits on the features themselves.
     kaiser_guttman
-        True or "mean": components with more than the mean variance; "one": variance above 1.
-        At most one of these four choices may be set.
+        True is another way to say n_components="kaiser_guttman"; a number in `n_components` wins, and `repairs_`
+        says so.
     svd_solver
         "svd" (full), "eigh" (of the smaller Gram matrix) or "auto"; all are exact and repeatable.
 
@@ -82,16 +82,12 @@ class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: Components = None,
         *,
-        feature_proportion: float | None = None,
-        feature_variance: float | None = None,
-        kaiser_guttman: bool | Literal["mean", "one"] = False,
+        kaiser_guttman: bool = False,
         svd_solver: Solver = "auto",
     ) -> None:
         self.n_components = n_components
-        self.feature_proportion = feature_proportion
-        self.feature_variance = feature_variance
         self.kaiser_guttman = kaiser_guttman
         self.svd_solver = svd_solver
 
@@ -99,7 +95,6 @@ class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, confounds: npt.ArrayLike | None = None) -> BrainAgeDelta:
         """Fit on N people: X (N x F, raw units), y ages in years, confounds (N x K) or None."""
-        self._check_choice()
         x, ages = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         names = list(getattr(self, "feature_names_in_", ()))
         if len(set(names)) < len(names):
@@ -110,46 +105,28 @@ class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.confound_names_ = tuple(str(c) for c in columns)
         if float(ages.max()) == float(ages.min()):
             raise ModelInputError("All ages are equal: there is nothing to learn.", next_step="Check the age column.")
-        if x.shape[1] > x.shape[0] and not self._reduces:
+        if x.shape[1] > x.shape[0] and self._choice is None:
             raise ModelInputError(
                 "More features than people, and no reduction is asked for.",
-                next_step="Set n_components, feature_variance or kaiser_guttman.",
+                next_step="Set n_components.",
             )
         with one_blas_thread():
             self._fit(np.asarray(x), ages, conf)
         return self
 
     @property
-    def _reduces(self) -> bool:
-        return any(c is not None for c in (self.n_components, self.feature_proportion, self.feature_variance)) or bool(
-            self.kaiser_guttman
-        )
+    def _choice(self) -> Components:
+        if self.n_components is None and self.kaiser_guttman is True:
+            return "kaiser_guttman"
+        if self.kaiser_guttman not in (True, False):
+            raise ModelInputError("kaiser_guttman must be True or False.", next_step="Or use n_components.")
+        return self.n_components
 
-    def _check_choice(self) -> None:
-        chosen = [
-            name
-            for name, on in (
-                ("n_components", self.n_components is not None),
-                ("feature_proportion", self.feature_proportion is not None),
-                ("feature_variance", self.feature_variance is not None),
-                ("kaiser_guttman", bool(self.kaiser_guttman)),
-            )
-            if on
-        ]
-        if len(chosen) > 1:
-            raise ModelInputError(f"More than one choice of components: {', '.join(chosen)}.", next_step="Keep one.")
-        whole = isinstance(self.n_components, (int, np.integer)) and not isinstance(self.n_components, bool)
-        if self.n_components is not None and (not whole or self.n_components < 1):
-            raise ModelInputError(
-                "n_components must be a whole number of at least 1, or None.",
-                next_step="For example n_components=10.",
-            )
-        for name in ("feature_proportion", "feature_variance"):
-            share = getattr(self, name)
-            if share is not None and not 0.0 < float(share) <= 1.0:
-                raise ModelInputError(f"{name} must lie above 0 and at most at 1.")
-        if self.kaiser_guttman not in (True, False, "mean", "one"):
-            raise ModelInputError("kaiser_guttman must be True, False, 'mean' or 'one'.")
+    def __sklearn_tags__(self) -> Any:
+        """A few components of made-up data need not predict well: scikit-learn's checks ask that of no such model."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = self._choice is not None
+        return tags
 
     def _fit(self, x: Array, y: Array, conf: Array | None) -> None:
         self.repairs_: tuple[str, ...] = ()
@@ -188,8 +165,10 @@ class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.components_: Array | None = None
         self.explained_variance_: Array | None = None
         self.score_mean_: Array | None = None
-        if not self._reduces:
+        if self._choice is None:
             return z
+        if self.kaiser_guttman and self.n_components is not None:
+            self._repair("n_components was given, so Kaiser and Guttman's criterion was not asked.")
         n, f = z.shape
         mean = z.mean(axis=0) if self.conf_beta_ is not None else None
         centred = z if mean is None else z - mean
@@ -200,20 +179,10 @@ class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _pick(self, centred: Array, n: int, f: int) -> tuple[Array, Array]:
         limit = min(n - 1, f)
-        wanted = self.n_components
-        if self.feature_proportion is not None:
-            wanted = max(1, int(self.feature_proportion * f + 1e-9))
-        if wanted is not None and wanted > limit:
-            raise ModelInputError(
-                f"{wanted} components cannot come from this many people and {f} features.",
-                next_step="Ask for fewer components.",
-            )
+        wanted = wanted_components(self._choice, limit)
         components, variances = spectrum(centred, wanted, self.svd_solver)
         if wanted is None:
-            rule: Any = self.feature_variance
-            if rule is None:
-                rule = "mean" if self.kaiser_guttman is True else self.kaiser_guttman
-            wanted = min(choose_components(variances, rule, f), limit)
+            wanted = min(choose_components(variances, self._choice), limit)
         real = int((variances > RANK_VARIANCE * variances[0]).sum())
         if real < wanted:
             self._repair("Fewer independent directions than components asked for: the empty ones were left out.")
@@ -285,6 +254,16 @@ class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Array:
         """Brain age (age + delta) in years. Every model but the simple one needs the true ages."""
         return self.weights_.predict_age(self._x(X), age, confounds, model)
+
+    def score(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+        confounds: npt.ArrayLike | None = None,
+    ) -> float:
+        """R² of the predicted brain age; `confounds` as in `fit` (metadata routing passes them on)."""
+        return float(r2_score(y, self.predict(X, confounds), sample_weight=sample_weight))
 
     def delta(
         self,

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from scipy.linalg.blas import dsyrk
 
 from ..base.errors import InputError, UnreadableError
+from .algebra import Components
 from .base import Array, ModelInputError, one_blas_thread
 from .weights import Weights
 
@@ -201,13 +202,7 @@ class Moments:
 
     # --- the model -----------------------------------------------------------------------------------------------
 
-    def fit(
-        self,
-        n_components: int | None = None,
-        *,
-        feature_variance: float | None = None,
-        kaiser_guttman: bool | str = False,
-    ) -> Weights:
+    def fit(self, n_components: Components = None) -> Weights:
         """Weights as `BrainAgeDelta` would fit them on the same people (to 1e-9 relative for condition < 1e3).
 
         Raises
@@ -216,20 +211,14 @@ class Moments:
             Fewer than two people, all ages equal, condition number above 1e6 without components (the matrix cannot
             tell dependent from nearly dependent columns), F > N without a reduction.
         """
-        return self.fit_full(n_components, feature_variance=feature_variance, kaiser_guttman=kaiser_guttman).weights
+        return self.fit_full(n_components).weights
 
-    def fit_full(
-        self,
-        n_components: int | None = None,
-        *,
-        feature_variance: float | None = None,
-        kaiser_guttman: bool | str = False,
-    ) -> MomentsFit:
+    def fit_full(self, n_components: Components = None) -> MomentsFit:
         """As `fit`, with the repairs made and the condition number (both inside only)."""
         from .moments_fit import fit_moments
 
         with one_blas_thread():
-            return fit_moments(self, n_components, feature_variance, kaiser_guttman)
+            return fit_moments(self, n_components)
 
     # --- files ---------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.linalg
 
-from .algebra import CONDITION_REVIEW, choose_components, fix_signs
+from .algebra import CONDITION_REVIEW, Components, choose_components, fix_signs, wanted_components
 from .base import Array, ModelInputError
 from .weights import Weights
 
@@ -110,9 +110,7 @@ def _parts(moments: Moments) -> _Parts:
     )
 
 
-def fit_moments(
-    moments: Moments, n_components: int | None, feature_variance: float | None, kaiser_guttman: bool | str
-) -> MomentsFit:
+def fit_moments(moments: Moments, n_components: Components) -> MomentsFit:
     """Weights from M; see `Moments.fit`."""
     p = _parts(moments)
     repairs = p.repairs
@@ -124,7 +122,7 @@ def fit_moments(
         gram = (gram + gram.T) / 2
         xu, xq = p.xu - conf_beta.T @ p.cu, p.xq - conf_beta.T @ p.cq
         mean = -(p.c_mean @ conf_beta)
-    reduces = n_components is not None or feature_variance is not None or bool(kaiser_guttman)
+    reduces = n_components is not None
     f = gram.shape[0]
     if not reduces and f > p.n:
         raise ModelInputError(
@@ -133,9 +131,7 @@ def fit_moments(
     components = variances = None
     condition = float("inf")
     if reduces:
-        components, variances, more = _components(
-            gram - p.n * np.outer(mean, mean), p.n, n_components, feature_variance, kaiser_guttman
-        )
+        components, variances, more = _components(gram - p.n * np.outer(mean, mean), p.n, n_components)
         repairs += more
         ru, rq = components @ xu, components @ xq
         rr = variances * (p.n - 1)
@@ -170,23 +166,15 @@ def fit_moments(
     return MomentsFit(weights, repairs, condition)
 
 
-def _components(
-    gram: Array, n: float, wanted: int | None, feature_variance: float | None, kaiser_guttman: bool | str
-) -> tuple[Array, Array, tuple[str, ...]]:
+def _components(gram: Array, n: float, choice: Components) -> tuple[Array, Array, tuple[str, ...]]:
     f = gram.shape[0]
     limit = int(min(round(n) - 1, f))
-    if sum((wanted is not None, feature_variance is not None, bool(kaiser_guttman))) > 1:
-        raise ModelInputError("More than one choice of components.", next_step="Keep one.")
-    if wanted is not None and not 1 <= wanted <= limit:
-        raise ModelInputError("That many components cannot come from these people and features.")
+    wanted = wanted_components(choice, limit)
     size = limit if wanted is None else wanted
     values, vectors = scipy.linalg.eigh(gram, subset_by_index=(f - size, f - 1), check_finite=False)
     values, vectors = values[::-1] / (n - 1), vectors[:, ::-1]
     if wanted is None:
-        rule = (
-            feature_variance if feature_variance is not None else ("mean" if kaiser_guttman is True else kaiser_guttman)
-        )
-        wanted = choose_components(np.maximum(values, 0.0), rule, f)
+        wanted = choose_components(np.maximum(values, 0.0), choice)
     real = max(1, int((values > _RANK * values[0]).sum()))
     more = (
         ("Fewer independent directions than components asked for: the empty ones were left out.",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -27,17 +27,15 @@ def fitted_deltas(cohort: Cohort, choice: Mapping[str, Any], model: str, fill: F
     from ..model import BrainAgeDelta
 
     whole = cohort.filled(fill)
-    n_components = choice.get("n_components")
+    n_components = _components(choice, whole.X.shape[1])
     most = max(1, min(whole.X.shape[0] - 1, whole.X.shape[1]))
-    if n_components is not None and n_components > most:
+    if isinstance(n_components, int) and n_components > most:
         raise InputError(
             f"{n_components} components cannot come from this many people and features",
             place="--n-components",
             next_step="Choose fewer components than people and no more than features, or leave it out.",
         )
-    others = {name: value for name, value in choice.items() if name != "n_components"}
-    wanted = min(DEFAULT_COMPONENTS, most) if n_components is None and not others else n_components
-    fitted = BrainAgeDelta(n_components=wanted, **others)
+    fitted = BrainAgeDelta(n_components=min(DEFAULT_COMPONENTS, most) if n_components is None else n_components)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted.fit(whole.X, whole.age, confounds=whole.confounds)
@@ -45,6 +43,19 @@ def fitted_deltas(cohort: Cohort, choice: Mapping[str, Any], model: str, fill: F
     deltas = np.full(cohort.n_rows, np.nan)
     deltas[_complete(cohort) if fill == "drop" else slice(None)] = found
     return deltas, whole.repairs[len(cohort.repairs) :]
+
+
+def _components(choice: Mapping[str, Any], n_features: int) -> int | float | Literal["kaiser_guttman"] | None:
+    """Upstream's four ways to choose J as the estimator's one: a number, a share of the features or of the variance,
+    Kaiser and Guttman's criterion."""
+    if choice.get("feature_proportion") is not None:
+        return max(1, int(choice["feature_proportion"] * n_features + 1e-9))
+    if choice.get("feature_variance") is not None:
+        return float(choice["feature_variance"])
+    if choice.get("kaiser_guttman"):
+        return "kaiser_guttman"
+    number: int | None = choice.get("n_components")
+    return number
 
 
 def _complete(cohort: Cohort) -> Any:
