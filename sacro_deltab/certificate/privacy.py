@@ -76,11 +76,14 @@ def privacy_block(
 
 
 def outside_budget(outputs: Sequence[PreparedOutput], releases: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of what leaves without noise beside a noised release; empty where nothing is noised."""
+    """Names of what was asked for without noise beside a noised release; empty where nothing is noised.
+
+    An output that stays inside counts too: that it stays, and why, is an answer about the people that no noise covers.
+    """
     if not releases:
         return []
     named = {str(n) for r in releases for n in r.get("outside_budget", ())}
-    named |= {o.name for o in outputs if not o.kept_inside and _unnoised(o)}
+    named |= {o.name for o in outputs if _unnoised(o)}
     return sorted(named)
 
 

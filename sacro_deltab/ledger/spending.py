@@ -168,6 +168,8 @@ def _no_budget(name: str, before: Tally, limits: BudgetLimits, refused: str) -> 
             f"One release of at most ε {most:g} fits, or {many} of ε {most / 10:g} each; "
             f"`sacro-deltab plan --epsilon {most:g}` says what that buys."
         )
+    elif epsilon > 0:
+        advice = "δ is used up, ε is not: a release without δ (Laplace noise) still fits."
     else:
         advice = "Nothing further may leave this partition. A new partition needs other people."
     return BudgetError(

@@ -151,9 +151,9 @@ def checked_request(request: SpendRequest) -> SpendRequest:
             "ε and δ are smaller than what a Gaussian release of this μ costs",
             next_step="Ask `privacy.gaussian_epsilon` for the ε of this noise, or add more noise.",
         )
-    if mu is None and request.label == "formal" and "gaussian" in str(request.mechanism).lower():
+    if mu is None and request.label == "formal" and "laplace" not in str(request.mechanism).lower():
         raise PrivacyError(
-            "a formal Gaussian release must state its μ, or nobody can check its price",
+            "a formal release that is not Laplace must state its μ, or nobody can check its price",
             next_step="Give mu (sensitivity over σ), or call the release heuristic.",
         )
     if mu is not None and sigma is not None and sigma * mu < 1 - _SAME_NOISE:

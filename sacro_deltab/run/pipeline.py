@@ -207,17 +207,21 @@ def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -
             "no exact statistics or tables: they rest on an exact N, which an add_remove model protects; use "
             "--adjacency zero_out_N_public on people without such a model, or --epsilon-mean for a noised mean"
         )
+        if plan.epsilon_mean is not None:
+            session.release_private_mean(deltas, epsilon=plan.epsilon_mean, model=model)
+        return
     try:
         session.refuse_other_than_deltas(deltas, np.asarray(deltas, dtype=np.float64))
     except RefusedError as error:
         yield f"no statistics of delta: {error.what}"
         return
-    session.release_mean(deltas)
+    if plan.epsilon_mean is None:
+        session.release_mean(deltas)
+    else:
+        session.release_private_mean(deltas, epsilon=plan.epsilon_mean, model=model)
     session.release_sd(deltas)
     session.release_quantiles(deltas)
     yield from _tables(session, plan, cohort, deltas)
-    if plan.epsilon_mean is not None:
-        session.release_private_mean(deltas, epsilon=plan.epsilon_mean, model=model)
 
 
 def _tables(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any) -> Iterator[str]:

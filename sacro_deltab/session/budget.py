@@ -64,7 +64,7 @@ class Budget:
             epsilon_per_release=float(p["epsilon_per_release"]),
             epsilon_total=float(p["epsilon_total"]),
             delta_per_release=per_release,
-            delta_total=1.0 / n if n else cap,
+            delta_total=1.0 / n if n else float(p["delta_dp_total_secret_n"]),
         )
 
     def spender(self, n: int | None, receipts: list[Receipt]) -> Callable[[SpendRequest], Receipt]:

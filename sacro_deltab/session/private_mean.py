@@ -43,6 +43,13 @@ def private_mean_candidate(
     from ..privacy import laplace_scale
     from ..privacy.statistics import COUNT_SHARE, release_mean
 
+    leaving = (e for e in session.entries if e.type == "delta_mean" and not e.kept_inside)
+    exact = next((e for e in leaving if e.privacy is None), None)
+    if exact is not None:
+        raise InputError(
+            f"{exact.name} of this session is the exact mean: a noised one beside it would be paid for and buy nothing",
+            next_step=f"Take it back first with session.drop({exact.name!r}).",
+        )
     people = session.state.roster(rows_of(values)).mean_by_person(values)
     noisy = next((t.n_least for t in session.models.values() if t.n_least is not None), session.n_least)
     secret = noisy is not None or session.budget.n_is_secret()
