@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +87,25 @@ def age_moments(n: float, t: float, q: float, tq: float, qq: float) -> AgeMoment
     slope = float(np.clip((cross - 2 * mean * var) / var, -2, 2))
     left = square - 4 * mean * cross + 4 * mean * mean * var - slope * slope * var
     return AgeMoments(mean, var, slope, max(left, _SQUARE_FLOOR))
+
+
+def settled_age(age: AgeMoments, n: float, sd: Mapping[str, float], var: float) -> AgeMoments:
+    """The spread of ages drawn to that of the public people as far as its noise explains the gap.
+
+    With few people the noise of a variance is as large as the variance, and everything is divided by it.
+    """
+    sd_var = math.hypot(sd["q"] / n / 2, 2 * age.mean * sd["t"] / n)
+    own_var = max(var + shrunk(age.var - var, sd_var), min(_VAR_FLOOR, var / 4))
+    sd_slope = (sd["tq"] / n / 2 + 2 * abs(age.mean) * sd_var) / own_var
+    slope = shrunk(age.slope, sd_slope)
+    usual = own_var * own_var  # between that of even ages (0.8) and that of a normal curve (2)
+    square = usual + shrunk(age.square_var - usual, sd["qq"] / n / 4 + 2 * abs(age.mean) * sd["tq"] / n)
+    return AgeMoments(age.mean, own_var, slope, max(square, usual / 2))
+
+
+def shrunk(value: float, sd: float) -> float:
+    """A noisy number drawn to 0 as far as its noise explains it."""
+    return value * max(0.0, 1 - sd * sd / max(value * value, 1e-300))
 
 
 def james_stein(vector: Array, noise_variance: float, *, spare: int = 0, least: float = 0.0) -> Array:

@@ -17,9 +17,10 @@ import numpy as np
 
 from ..base.errors import PrivacyError
 from ..model.weights import Weights
-from . import sampler
+from . import debias, sampler
 from .blocks import GRID_BITS, Array, Ints, clip_rows, norm_bound, quantise, row_sums
-from .fit import AgeMoments, age_moments, finish_weights, james_stein, psd
+from .debias import Line, find_line
+from .fit import AgeMoments, age_moments, finish_weights, james_stein, psd, settled_age
 from .mechanisms import integer_sigma
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Schedule:
 
         reach_of = self.scalar_radii(conf)
         sizes = {name: width if name == "u" else conf_width(name, conf) for name in self.scalars}
-        table = {name: one(sizes[name], reach_of[name], share) for name, share in self.scalars.items()}
+        table = {name: one(sizes[name], reach_of.get(name, 1.0), share) for name, share in self.scalars.items()}
         for k, (radius, share) in enumerate(zip(self.radii, self.rounds, strict=True), start=1):
             table[f"step_{k}"] = one(width + conf + 1, radius, share)
         return table
@@ -85,8 +86,8 @@ class Schedule:
         """Norm bound of each scalar sum."""
         root = math.sqrt(max(conf, 1))
         return {
-            "n": 1.0, "t": 1.0, "q": 1.0, "tq": 1.0, "qq": 1.0, "d": self.residual, "dt": self.residual,
-            "dq": self.residual, "c": root, "cc": float(max(conf, 1)), "cp": root, "u": self.score_radius,
+            "n": 1.0, "t": 1.0, "q": 1.0, "tq": 1.0, "qq": 1.0, "c": root, "cc": float(max(conf, 1)), "cp": root,
+            "u": self.score_radius,
         }  # fmt: skip
 
 
@@ -112,7 +113,7 @@ def plan_schedule(
     """Schedule from public quantities (`age_sd`, `residual_sd` in t units). Constants measured in simulation."""
     if not (rounds >= 1 and clip > 0 and 0 < decay <= 1 and 0 < last <= 2 and 0 < first <= 2):
         raise PrivacyError("the gradient schedule is out of range", next_step="leave the options out")
-    scalars = {"t": 0.02, "q": 0.03, "tq": 0.01, "qq": 0.01, "d": 0.02, "dt": 0.05, "dq": 0.03, "u": 0.04}
+    scalars = {"t": 0.02, "q": 0.03, "tq": 0.01, "qq": 0.01, "u": 0.04, **debias.shares()}
     if count:
         scalars["n"] = 0.01
     if conf:
@@ -136,11 +137,13 @@ def descend(
     start: Array | None = None,
     *,
     lean: bool = True,
+    whole: Array | None = None,
 ) -> Weights:
     """Run the descent on white scores and derive all parameters; only products with residuals are clipped.
 
     purse: a full one, which every noisy sum is taken from; start: b1 to begin from, in t per white score (public);
-    None: zero; lean: whether b1 is drawn to the public people's.
+    None: zero; lean: whether b1 is drawn to the public people's; whole: scores as a prediction will see them, without
+    the clip of the features, for the line that makes deltas unbiased.
     """
     t, c = job.ages(), job.conf()
     conf = np.zeros((t.size, 0)) if c is None else c
@@ -154,6 +157,7 @@ def descend(
     q = 2 * t * t - 1
     sums = {name: float(scalar(name, v)[0]) for name, v in (("t", t), ("q", q), ("tq", t * q), ("qq", q * q))}
     age = age_moments(n, sums["t"], sums["q"], sums["tq"], sums["qq"])
+    age = _settled(job, age, n, purse.sd)
     target = t - age.mean
     centre = _centre(purse, schedule, job, scores, n, age)
     rows = np.column_stack([scores - centre, conf, np.ones(t.size)])
@@ -167,26 +171,47 @@ def descend(
     b1, intercept = b[:width], float(b[-1])
     if lean:
         b1 = _towards_public(job, purse, schedule, b1, n)
-    fitted = row_sums((scores - centre) * b1) + intercept
+    fitted = row_sums(((scores if whole is None else whole) - centre) * b1) + intercept
     by_conf, conf_mean = np.zeros(conf.shape[1]), np.zeros(conf.shape[1])
     if conf.shape[1]:
         by_conf, conf_mean = _confound_slope(scalar, conf, fitted, n)
         fitted = fitted - row_sums((conf - conf_mean) * by_conf)
-    gap = np.clip(fitted - target, -schedule.residual, schedule.residual)
-    d, dt, dq = (float(scalar(name, gap * v)[0]) for name, v in (("d", np.ones(t.size)), ("dt", t), ("dq", q)))
-    shift = d / n
-    linear, square = _residual_slopes(age, n, shift, dt, dq, sums["q"], purse.sd)
+    line = _line(job, purse, schedule, fitted, t, age, n, sums["q"], b1)
     return finish_weights(
         job.axes(components, score_sd),
         job.bounds,
         age,
         b1,
-        linear,
-        square,
-        offset=intercept - shift - float(centre @ b1),
+        line.slope - 1,
+        line.curve,
+        offset=intercept - line.mean - float(centre @ b1),
         by_conf=by_conf,
         conf_mean=conf_mean,
     )
+
+
+def _settled(job: Job, age: AgeMoments, n: float, sd: Mapping[str, float]) -> AgeMoments:
+    basis, half = job.basis, job.bounds.age_half
+    assert basis is not None
+    return settled_age(age, n, sd, (basis.age_sd / half) ** 2)
+
+
+def _line(
+    job: Job, purse: Purse, schedule: Schedule, fitted: Array, t: Array, age: AgeMoments, n: float, q: float, b1: Array
+) -> Line:
+    """Fitted values on age in the cohort, from what public people with these b1 would show."""
+    basis, width = job.basis, b1.size
+    assert basis is not None
+    half = job.bounds.age_half
+    slope = float(b1 @ (basis.age_b1[:width] / basis.age_sd**2 * half))
+    spread = float(b1 @ b1) - (basis.age_sd / half) ** 2 * slope * slope
+    scatter = math.sqrt(max(spread, 0.05 * float(b1 @ b1), 1e-8))
+
+    def draw(name: str, rows: Array, bound: float) -> tuple[float, float]:
+        total = purse.sum(name, rows[:, None], bound, schedule.scalars[name])
+        return float(total[0]), purse.sd[name]
+
+    return find_line(fitted, t, age, n, float(np.clip(q / n, -1, 1)), slope=slope, scatter=scatter, draw=draw)
 
 
 def _towards_public(job: Job, purse: Purse, schedule: Schedule, b1: Array, n: float) -> Array:
@@ -230,14 +255,3 @@ def _confound_slope(scalar: Callable[[str, Array], Array], conf: Array, fitted: 
     second = second + np.triu(second, 1).T
     cross = scalar("cp", conf * np.clip(fitted, -1, 1)[:, None]) / n
     return np.asarray(np.linalg.solve(psd(second - np.outer(mean, mean), 1e-2), cross)), mean
-
-
-def _residual_slopes(
-    age: AgeMoments, n: float, shift: float, dt: float, dq: float, q: float, sd: Mapping[str, float]
-) -> tuple[float, float]:
-    """b2 (per t) and the slope on the orthogonal square, the second shrunk as far as its noise explains it."""
-    linear = (dt / n - shift * age.mean) / age.var
-    cross = (dq / n - shift * float(np.clip(q / n, -1, 1))) / 2 - (2 * age.mean + age.slope) * linear * age.var
-    square = cross / age.square_var
-    noise = (sd["dq"] / n / 2 / age.square_var) ** 2
-    return linear, square * max(0.0, 1 - noise / max(square * square, 1e-300))

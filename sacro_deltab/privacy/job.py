@@ -53,14 +53,16 @@ class Job:
         """Ages as t in [−1, 1]; NaN and infinity become the middle of the public range, then clipped."""
         return scaled(self.age, self.bounds.age_mid, self.bounds.age_half)
 
-    def features(self) -> Iterator[Array]:
+    def features(self, limit: float | None = None) -> Iterator[Array]:
         """Standardised, clipped features, a chunk of people at a time: memory does not grow with N."""
+        top = self.bounds.feature_z if limit is None else limit
         for start in range(0, self.X.shape[0], CHUNK):
-            yield standardise(self.X[start : start + CHUNK], self.centre, self.scale, self.bounds.feature_z)
+            yield standardise(self.X[start : start + CHUNK], self.centre, self.scale, top)
 
-    def scores(self, basis: Basis, size: int) -> Array:
-        """White scores (n × J) on a shared basis."""
-        parts = [basis.exact_scores(part, size, self.bounds.feature_z) for part in self.features()]
+    def scores(self, basis: Basis, size: int, *, wider: float = 1.0) -> Array:
+        """White scores (n × J) on a shared basis; `wider`: with features clipped so many times later."""
+        limit = wider * self.bounds.feature_z
+        parts = [basis.exact_scores(part, size, limit) for part in self.features(limit)]
         return np.concatenate(parts) if parts else np.zeros((0, size))
 
     def conf(self) -> Array | None:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 POOLABLE_FROM = 20_000
 
 
+# The line of fitted values on age needs no clip of features (what is clipped there is the residual): a prediction has
+# none. A wide one keeps the sums of scores exact.
+WIDER = 4.0
 OPTIONS = frozenset({"gram", "tau", "rounds", "clip", "decay", "first", "last", "start"})
 _REASON = {
     "gradient": "on a shared basis the descent needs the least noise at every J measured, below N = 20,000",
@@ -110,7 +113,8 @@ def shared_gradient(job: Job) -> Path:
         purse = Purse(job.mu, job.reach)
         scores = job.scores(job.basis, size)
         axes = job.basis.components[:size], job.basis.score_sd[:size]
-        return descend(job, purse, schedule, scores, *axes, start), None
+        whole = job.scores(job.basis, size, wider=WIDER)
+        return descend(job, purse, schedule, scores, *axes, start, whole=whole), None
 
     public = {
         "method": "gradient",

@@ -18,7 +18,6 @@ POOLING = "Pooling that is never worse, a loop that closes, an engine for those 
 
 EXPECTED: dict[str, str] = {
     "after_certificate": BUILT,
-    "age_bias": FORMAL,
     "age_of_one": LAW,
     "aligned": PEOPLE,
     "desk_everyday": DESK,

@@ -78,6 +78,9 @@ def session_of(place: Place) -> None:
     def said(role: str, facts: dict[str, Any]) -> dict[str, Any]:
         return {"schema": "sacro_deltab/declare/1", "role": role, "by": role, "simulated": True, "facts": facts}
 
+    public, study = smith_cohort(300, 12, seed=1), smith_cohort(400, 12, seed=2)
+    basis = Basis.from_public(public.X, public.age, public.feature_names, n_components=3, made_on="simulated")
+    open_ledger(place.ledger).register_bounds(basis.digest, "TRE staff")
     session = DeltabSession(
         quiet_acro(),
         cohort="hidden-cohort-name",
@@ -91,8 +94,6 @@ def session_of(place: Place) -> None:
     values = np.random.default_rng(3).normal(0.7, 4.0, 400)
     session.release_n()
     session.release_group_means(values, pd.Series([s for s, n in SITES.items() for _ in range(n)], name="site"))
-    public, study = smith_cohort(300, 12, seed=1), smith_cohort(400, 12, seed=2)
-    basis = Basis.from_public(public.X, public.age, public.feature_names, n_components=3, made_on="simulated")
     names = list(study.feature_names)
     model = session.train_private(study.X, study.age, feature_names=names, basis=basis, epsilon=0.5, n_components=3)
     session.release_weights(model, only=["folded_weights", "beta1", "y_mean"])

@@ -1,0 +1,103 @@
+"""The line of fitted values on age in the cohort, from noised sums of clipped residuals around a line already known.
+
+"Unbiased" means that the slope of delta on age is taken out, so that slope must be the cohort's own, whatever its ages
+and tails. Residuals clipped around zero cannot give it: at the ends of the age range the fit is off by far more than
+its scatter, and the clip eats the very slope that is to be measured. So the clip is laid around a line, first that of
+the public people, then what each round found: what it cuts is scatter, as often above as below (a Huber estimate).
+How many people the clip spares is noised too: it says how wide the scatter is here, and sets the next clip.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from .blocks import Array
+from .fit import AgeMoments, shrunk
+
+ROUNDS = 3
+_FIRST, _LATER = 3.0, 2.5  # clip over the scatter's SD, as it is in public people, then as it was found here
+_SPARED = (0.2, 0.995)  # of people inside a clip: outside these the noise speaks, not the people
+_WIDER = 3.0  # a clip changes by this factor at most from round to round
+# Share of μ² of each sum: (in every round before the last, in the last).
+SHARES: Mapping[str, tuple[float, float]] = {
+    "in": (0.005, 0.005), "d": (0.005, 0.02), "dt": (0.015, 0.06), "dq": (0.0, 0.03),
+}  # fmt: skip
+
+
+def shares() -> dict[str, float]:
+    """Share of μ² of every sum, by name and round."""
+    table = {
+        f"{name}_{k}": (first if k < ROUNDS else last)
+        for k in range(1, ROUNDS + 1)
+        for name, (first, last) in SHARES.items()
+    }
+    return {name: share for name, share in table.items() if share > 0}
+
+
+@dataclass(frozen=True)
+class Line:
+    """Fitted value = mean + slope·(t − mean t) + curve·(orthogonal square), in t units, with the SDs of their noise."""
+
+    mean: float
+    slope: float
+    curve: float
+    sd_slope: float
+    sd_curve: float
+    clip: float
+
+    def at(self, t: Array, age: AgeMoments) -> Array:
+        """The line at each age."""
+        gap = t - age.mean
+        return np.asarray(self.mean + self.slope * gap + self.curve * (gap * gap - age.slope * gap - age.var))
+
+
+def find_line(
+    fitted: Array, t: Array, age: AgeMoments, n: float, q_mean: float, *, slope: float, scatter: float,
+    draw: Callable[[str, Array, float], tuple[float, float]],
+) -> Line:  # fmt: skip
+    """The cohort's line.
+
+    Parameters
+    ----------
+    fitted, t
+        One per person: fitted age and age, in t units.
+    slope, scatter
+        What public people have: slope of the fitted value on age, SD around it.
+    draw
+        (name, rows, bound) → (noised sum, SD of its noise): takes the share of `name` from the account.
+    """
+    line = Line(0.0, slope, 0.0, math.inf, math.inf, _FIRST * scatter)
+    for k in range(1, ROUNDS + 1):
+        line = _round(line, k, fitted, t, age, n, q_mean, draw)
+    return line
+
+
+def _round(
+    line: Line, k: int, fitted: Array, t: Array, age: AgeMoments, n: float, q_mean: float,
+    draw: Callable[[str, Array, float], tuple[float, float]],
+) -> Line:  # fmt: skip
+    """One step. Steps before the last go as far as their noise does not explain them; the last one is not shrunk."""
+    gap, last = fitted - line.at(t, age), k == ROUNDS
+    inside, sd_inside = draw(f"in_{k}", (np.abs(gap) <= line.clip).astype(np.float64), 1.0)
+    usual = 2 * NormalDist().cdf(_FIRST if k == 1 else _LATER) - 1
+    spared = float(np.clip(usual + shrunk(inside / n - usual, sd_inside / n), *_SPARED))
+    cut = np.clip(gap, -line.clip, line.clip)
+    (d, sd_d), (dt, sd_t) = (draw(f"{name}_{k}", cut * by, line.clip) for name, by in (("d", 1.0), ("dt", t)))
+    shift, sd_slope = d / n / spared, sd_t / n / age.var / spared
+    slope = (dt / n / spared - shift * age.mean) / age.var
+    if not last:
+        clip = line.clip / NormalDist().inv_cdf((1 + spared) / 2) * _LATER
+        clip = float(np.clip(clip, line.clip / _WIDER, line.clip * _WIDER))
+        shift, slope = shrunk(shift, sd_d / n / spared), shrunk(slope, sd_slope)
+        return Line(line.mean + shift, line.slope + slope, 0.0, sd_slope, math.inf, clip)
+    dq, sd_q = draw(f"dq_{k}", cut * (2 * t * t - 1), line.clip)
+    cross = (dq / n / spared - shift * q_mean) / 2 - (2 * age.mean + age.slope) * slope * age.var
+    sd_curve = sd_q / n / 2 / age.square_var / spared
+    curve = shrunk(cross / age.square_var, sd_curve)
+    return Line(line.mean + shift, line.slope + slope, curve, sd_slope, sd_curve, line.clip)
+
