@@ -18,7 +18,7 @@ from .table_audit import TableAudit
 
 if TYPE_CHECKING:
     from ..tables import Problem, TablePolicy
-    from ..tables.judge import SetAudit
+    from ..tables.attack import SetAudit
 
 
 KEPT = 6  # problems and audits remembered

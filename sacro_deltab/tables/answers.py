@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..base.errors import InputError, SacroDeltabError
+from .attack import SetAudit, audit_pattern, group_intervals
 from .complement import protect
-from .judge import SetAudit, audit_pattern, group_intervals
 from .kinds import KINDS
 from .minimum import minimum_answers
 from .problem_json import COUNT_KINDS
@@ -92,5 +92,5 @@ def protect_answer(
         out, _ = _audit(problem, path)
         found = protect(problem, policy=policy, objective=objective)
         out["protection"] = {**found.to_json(), "audit": found.audit.to_json()}
-        out.update(minimum_answers(problem, **({"budget": 20_000, "largest": 40} if list_sets else {})))
+        out.update(minimum_answers(problem, known=found, **({"budget": 20_000, "largest": 40} if list_sets else {})))
     return {**_head(data), "kind": kind, **out}, found.possible and found.safe

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base.errors import InputError
+from .attack import SetAudit, audit_pattern
 from .engine import Engine, Impossible, Limits
-from .judge import SetAudit, audit_pattern
 from .rounds import Choice, Rounds
 from .solver import SolverError
 from .table import Problem
@@ -47,9 +47,7 @@ class Protection:
     @property
     def safe(self) -> bool:
         """What the independent audit says of the pattern, for the requirement."""
-        if self.requirement == "exact":
-            return self.audit.safe_exact
-        return self.audit.safe_interval if self.requirement == "interval" else self.audit.safe_policy
+        return self.audit.meets(self.requirement)
 
     def to_json(self) -> dict[str, Any]:
         """The `protection` block of `tables protect`."""
@@ -100,13 +98,12 @@ def protect(
     try:
         if must:
             raise Impossible(f"{len(must)} cells that must be published are too small")
-        choice, judged = rounds.run()
+        choice = rounds.run()
     except Impossible as why:
         pattern = engine.pattern(frozenset(range(len(engine.candidates))))
-        judged = audit_pattern(problem, pattern)
         choice = Choice(pattern, None, 0, (str(why),))
-        return _protection(engine, choice, judged, rounds.count, possible=False)
-    return _protection(engine, choice, judged, rounds.count, possible=True)
+        return _protection(engine, choice, rounds.count, possible=False)
+    return _protection(engine, choice, rounds.count, possible=True)
 
 
 def _as_it_is(problem: Problem, base: frozenset[str], policy: str, objective: str, must: int) -> Protection:
@@ -122,7 +119,7 @@ def _as_it_is(problem: Problem, base: frozenset[str], policy: str, objective: st
     )
 
 
-def _protection(engine: Engine, choice: Choice, judged: SetAudit, rounds: int, *, possible: bool) -> Protection:
+def _protection(engine: Engine, choice: Choice, rounds: int, *, possible: bool) -> Protection:
     return Protection(
         choice.pattern,
         choice.pattern - engine.fixed,
@@ -131,7 +128,7 @@ def _protection(engine: Engine, choice: Choice, judged: SetAudit, rounds: int, *
         engine.requirement,
         engine.objective,
         possible,
-        judged,
+        audit_pattern(engine.problem, choice.pattern),
         rounds,
         choice.stages >= engine.n_stages,
         choice.notes,

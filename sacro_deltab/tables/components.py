@@ -210,6 +210,7 @@ class Component:
         self.piece, self.variables, self.position, self.rows = piece, piece.variables, piece.position, piece.rows
         self._linear: Model | None = None
         self._whole: Model | None = None
+        self._points: list[np.ndarray] = []  # tables that fit, found so far
 
     def _model(self, integer: bool) -> Model:
         upper = [INF if top is None else float(top) for top in self.piece.hi]
@@ -237,7 +238,10 @@ class Component:
         return self._extreme(group, +1), -self._extreme(group, -1)
 
     def fixed(self, group: tuple[int, ...]) -> bool:
-        """Whether least and largest are the same."""
+        """Whether least and largest are the same; two tables found so far that differ in the group settle it."""
+        places = [self.position[v] for v in group]
+        if len({int(point[places].sum()) for point in self._points}) > 1:
+            return False
         low, high = self.interval(group)
         return low == high
 
@@ -288,4 +292,5 @@ class Component:
             total = int(sum(int(point[self.position[v]]) for v in row.variables))
             if total < row.lo or (row.hi is not None and total > row.hi):
                 return None
+        self._points.append(point)
         return int(point @ cost.astype(np.int64))

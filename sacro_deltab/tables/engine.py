@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from .attack import SetAudit, audit_pattern, holds
 from .circuits import Circuits, Derivation
 from .elimination import small_groups, withheld
-from .judge import SetAudit
 from .layout import merge_atoms
 from .relations import relations
 from .separation import Separator
@@ -227,8 +227,12 @@ class Engine:
             raise Impossible("what must be published reveals a small group")
         return cut
 
-    def ok(self, judged: SetAudit) -> bool:
+    def audit(self, pattern: frozenset[str]) -> SetAudit:
+        """What the requirement needs of an audit: intervals of primary cells, means only where they decide."""
+        return audit_pattern(
+            self.problem, pattern, means=self.requirement == "interval", about=frozenset(self.problem.primary)
+        )
+
+    def holds(self, pattern: frozenset[str]) -> bool:
         """Whether the judge accepts, for the requirement."""
-        if self.requirement == "exact":
-            return judged.safe_exact
-        return judged.safe_policy if self.requirement == "policy" else judged.safe_interval
+        return holds(self.problem, pattern, self.requirement)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .attack import SetAudit
 from .engine import Engine, Impossible
 from .hitting import Pool
-from .judge import SetAudit, audit_pattern
 from .released import release
 from .witness import Witness
 
@@ -22,9 +22,9 @@ class Judge:
         self._last: tuple[frozenset[str], SetAudit] | None = None
 
     def audit(self, pattern: frozenset[str]) -> SetAudit:
-        """A whole audit of one pattern."""
+        """What the requirement needs of an audit of one pattern."""
         if self._last is None or self._last[0] != pattern:
-            self._last = (pattern, audit_pattern(self.e.problem, pattern))
+            self._last = (pattern, self.e.audit(pattern))
         return self._last[1]
 
     def cut(self, pool: Pool, chosen: frozenset[int], judged: SetAudit) -> bool:
@@ -37,10 +37,10 @@ class Judge:
             Nothing is left to withhold.
         """
         self.refused += 1
-        outer = judged.relaxed or judged.mean_outer or (judged.expert is not None and judged.expert.outer)
         if self.e.large:
+            outer = judged.relaxed or judged.mean_outer or (judged.expert is not None and judged.expert.outer)
             return bool(outer) and self.refused <= REFUSALS and self._by_room(pool, chosen, judged)
-        if not (outer and self._by_row(pool, judged)):
+        if not self._by_row(pool, judged):
             self._by_halves(pool, chosen)
         return True
 
@@ -90,7 +90,7 @@ class Judge:
         witness = self._witness(judged.suppressed)
         for cell in self._exposed(judged)[: e.limits.judge_calls]:
             cut = self._cut_of(witness, cell)
-            if cut and not e.ok(audit_pattern(e.problem, self._all_but(pool, cut))):
+            if cut and not e.holds(self._all_but(pool, cut)):
                 pool.add(cut)
         return len(pool.cuts) > known
 
@@ -107,7 +107,7 @@ class Judge:
             while start < len(rest) and size < len(rest) and asked < most:
                 kept = rest[:start] + rest[start + size :]
                 asked += 1
-                if e.ok(audit_pattern(e.problem, self._all_but(pool, kept))):
+                if e.holds(self._all_but(pool, kept)):
                     start += size
                 else:
                     rest = kept

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .complement import protect
+from .complement import Protection, protect
 from .engine import Engine, Limits
-from .judge import audit_pattern
 from .shares import withhold
 from .table import Problem
 
@@ -40,8 +39,7 @@ class _Oracle:
         if self.budget <= 0:
             raise _TooMany
         self.budget -= 1
-        judged = audit_pattern(self.problem, self.base | extra, means=False)
-        return judged.safe_exact if self.requirement == "exact" else judged.safe_policy
+        return self.engine.holds(self.base | extra)
 
     def refuse(self, extra: frozenset[str]) -> None:
         """Add cuts: of the cells a small group is derived from one must go; or, where only the judge knows why,
@@ -85,7 +83,9 @@ def _hitting_sets(cuts: list[frozenset[str]], size: int, order: dict[str, int]) 
             banned = banned | {c}
 
 
-def minimum_sets(problem: Problem, requirement: str, *, budget: int = 600, largest: int = 16) -> dict[str, Any] | None:
+def minimum_sets(
+    problem: Problem, requirement: str, *, budget: int = 600, largest: int = 16, known: Protection | None = None
+) -> dict[str, Any] | None:
     """The `min_complementary_*` block of the case files; None when the problem is too large to list.
 
     Parameters
@@ -94,11 +94,14 @@ def minimum_sets(problem: Problem, requirement: str, *, budget: int = 600, large
         Number of patterns the judge may be asked about.
     largest
         Most candidates for which the sets are listed; above it only their number of cells is given.
+    known
+        A choice made already, of use if it was made for the same requirement and for fewest cells.
     """
     candidates = _candidates(problem)
     if len(candidates) > 120:
         return None
-    best = protect(problem, policy=requirement)
+    fits = known is not None and (known.requirement, known.objective) == (requirement, "cells")
+    best = known if known is not None and fits else protect(problem, policy=requirement)
     if not best.possible:
         return {"count": None, "n_sets": 0, "unique": False, "sets": []}
     if not best.proved_optimal:
@@ -136,11 +139,13 @@ def problem_weight(problem: Problem, cells: frozenset[str]) -> int:
     return sum(problem.cells[c].n for c in cells)
 
 
-def minimum_answers(problem: Problem, *, budget: int = 600, largest: int = 16) -> dict[str, Any]:
+def minimum_answers(
+    problem: Problem, *, budget: int = 600, largest: int = 16, known: Protection | None = None
+) -> dict[str, Any]:
     """`min_complementary_exact`, `_policy` and the withholding decision at the first of the smallest."""
     out: dict[str, Any] = {}
     for requirement in ("exact", "policy"):
-        block = minimum_sets(problem, requirement, budget=budget, largest=largest)
+        block = minimum_sets(problem, requirement, budget=budget, largest=largest, known=known)
         if block is not None:
             out[f"min_complementary_{requirement}"] = block
     block = out.get("min_complementary_policy")

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from .circuits import Derivation
 from .engine import Engine, Impossible
 from .hitting import Linear, Point, Pool
-from .judge import SetAudit
 from .judge_cut import Judge
 from .search import smallest_hitting_set
 from .solver import Solution
@@ -54,13 +53,13 @@ class Rounds:
         self.work = 0  # simplex iterations of branch and bound
         self.stages = [engine.count, engine.people] if cells else [engine.people]
 
-    def run(self) -> tuple[Choice, SetAudit]:
+    def run(self) -> Choice:
         """See `protect`. Raises `Impossible` when nothing that may be withheld is enough."""
         e, judge = self.e, Judge(self.e)
         if e.large:  # an attack costs less than a search for derivations: perhaps nothing needs doing
             judged = judge.audit(e.fixed)
-            if e.ok(judged):
-                return Choice(e.fixed, 0, e.n_stages), judged
+            if judged.meets(e.requirement):
+                return Choice(e.fixed, 0, e.n_stages)
         sure: int | None = None
         for _ in range(e.limits.large_rounds if e.large else e.limits.rounds):
             best = self.build_up() if e.large else self.optimum()
@@ -71,15 +70,15 @@ class Rounds:
                 best.stages = max(best.stages, int(self._value(self.stages[0], best.chosen) == sure))
             pattern = e.pattern(best.chosen)
             judged = judge.audit(pattern)
-            if e.ok(judged):
-                return Choice(pattern, best.bound, best.stages), judged
+            if judged.meets(e.requirement):
+                return Choice(pattern, best.bound, best.stages)
             if not judge.cut(self.pool, best.chosen, judged):
                 return self.widen(judge, best)
             if not e.algebraic:
                 self.pool.forget_sums()
         raise Impossible("no pattern was found within the limits")
 
-    def widen(self, judge: Judge, best: _Best) -> tuple[Choice, SetAudit]:
+    def widen(self, judge: Judge, best: _Best) -> Choice:
         """Large systems of which only the judge knows what is missing: the cells of one more elimination, until it
         accepts. Withholding more never makes a pattern less safe."""
         e, chosen = self.e, best.chosen
@@ -89,8 +88,8 @@ class Rounds:
             chosen = chosen | e.eliminate(e.order(share, None, np.random.default_rng(7), run), e.small_groups())
             pattern = e.pattern(chosen)
             judged = judge.audit(pattern)
-            if e.ok(judged):
-                return Choice(pattern, best.bound, 0), judged
+            if judged.meets(e.requirement):
+                return Choice(pattern, best.bound, 0)
             union = judged.smallest_derivable_union
             if union is not None and 0 < union.n < e.below:
                 e.unions.setdefault(tuple(sorted({e.label[a] for a in union.atoms})))
@@ -314,6 +313,8 @@ class Rounds:
         for _ in range(self.e.limits.fresh_rounds):
             self.count += 1
             near = self.e.eliminate(order, self.e.small_groups())
+            if not all(near & set(cut) for cut in self.pool.cuts):  # cuts of the judge, which names no group
+                near = self.pool.greedy(start=near)
             if not self.settle(near):
                 return near
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,9 @@ from sacro_deltab.tables import (
     problem_from_membership,
     protect,
 )
+from sacro_deltab.tables.attack import SetAudit
 from sacro_deltab.tables.engine import Limits
 from sacro_deltab.tables.identities import sum_identity, with_identities
-from sacro_deltab.tables.judge import SetAudit
 
 POLICY = TablePolicy.from_parameters(
     {"min_n": 20, "withhold_share": "3/10", "interval_n": 10, "interval_years": 2.0, "value_bounds": [-40, 40]}
@@ -101,11 +102,11 @@ def test_large_sessions_need_few_audits(policy: str, monkeypatch: pytest.MonkeyP
     problem = replace(linked(2600, 12, 3), declared_primary=frozenset({"t0: 3"}))
     asked: list[frozenset[str]] = []
 
-    def counted(judged: Problem, pattern: frozenset[str]) -> SetAudit:
+    def counted(judged: Problem, pattern: frozenset[str], **how: Any) -> SetAudit:
         asked.append(pattern)
-        return audit_pattern(judged, pattern)
+        return audit_pattern(judged, pattern, **how)
 
-    monkeypatch.setattr("sacro_deltab.tables.judge_cut.audit_pattern", counted)
+    monkeypatch.setattr("sacro_deltab.tables.engine.audit_pattern", counted)
     result = protect(problem, policy=policy)
     assert result.safe and result.possible and len(asked) <= 3 and asked[-1] == result.suppressed
     assert len(result.complementary) == (policy == "interval")  # the mean of t0: 3 needs another cell of its table
@@ -119,7 +120,7 @@ def test_large_sessions_end_without_an_answer(monkeypatch: pytest.MonkeyPatch) -
     stuck = protect(replace(problem, must_publish=outside), policy="interval")
     assert not stuck.possible and not stuck.safe and stuck.bound is None and stuck.notes
 
-    monkeypatch.setattr("sacro_deltab.tables.engine.Engine.ok", lambda engine, judged: False)
+    monkeypatch.setattr("sacro_deltab.tables.attack.SetAudit.meets", lambda audit, requirement: False)
     small = Problem.from_json(brute.random_problem(random.Random(1), means=True))
     refused = protect(small, policy="interval", limits=Limits(large=0))
     assert not refused.possible and refused.notes and refused.bound is None

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, TypeVar
@@ -91,6 +91,12 @@ class SetAudit:
         """Safe, and no primary cell narrower than the protection interval."""
         return self.safe_policy and not self.narrow and not self.expert_union_small
 
+    def meets(self, requirement: str) -> bool:
+        """Whether "exact", "policy" or "interval" is met."""
+        if requirement == "exact":
+            return self.safe_exact
+        return self.safe_policy if requirement == "policy" else self.safe_interval
+
     def to_json(self) -> dict[str, Any]:
         """One entry of `published_sets`."""
         union = self.smallest_derivable_union
@@ -138,11 +144,24 @@ class AuditReport:
 
 
 def audit_pattern(
-    problem: Problem, suppressed: frozenset[str], name: str = "pattern", *, means: bool = True
+    problem: Problem,
+    suppressed: frozenset[str],
+    name: str = "pattern",
+    *,
+    means: bool = True,
+    about: Collection[str] | None = None,
 ) -> SetAudit:
-    """Attack one pattern (`means=False`: leave the intervals of means out)."""
+    """Attack one pattern.
+
+    Parameters
+    ----------
+    means
+        False: leave the intervals of means out; whether a pattern is safe by the policy does not rest on them.
+    about
+        Cells whose intervals are worked out; default: every withheld cell. The primary ones settle every verdict.
+    """
     suppressed = problem.pattern(suppressed)
-    seen, n_intervals, relaxed, moving = _read(problem, suppressed)
+    seen, n_intervals, relaxed, moving = _read(problem, suppressed, about)
     mean, outer = _means(problem, suppressed, seen, n_intervals) if means and problem.kind == "means" else ({}, ())
     disclosed = tuple(sorted(c for c, (lo, hi) in n_intervals.items() if lo == hi))
     span = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms])
@@ -181,18 +200,18 @@ CountsRead = tuple[dict[str, Interval], tuple[str, ...], tuple[str, ...]]
 
 
 def _read(
-    problem: Problem, suppressed: frozenset[str]
+    problem: Problem, suppressed: frozenset[str], about: Collection[str] | None = None
 ) -> tuple[Released, dict[str, Interval], tuple[str, ...], tuple[str, ...]]:
     """What is released and what it says of N. A reader who is misled by a pattern that breaks the rule, until nothing
     fits, stops believing in the rule where it is broken."""
     seen = release(problem, suppressed)
     try:
-        return seen, *count_intervals(seen)
+        return seen, *count_intervals(seen, about)
     except Contradiction:
         if not breaks_rule(problem, suppressed):
             raise
     seen = release(problem, suppressed, believes=False)
-    return seen, *count_intervals(seen)
+    return seen, *count_intervals(seen, about)
 
 
 def _believed(problem: Problem, suppressed: frozenset[str], seen: Released, attack: Callable[[Released, bool], T]) -> T:
@@ -258,7 +277,8 @@ def _with_squares(
     groups = list(seen.targets.values())
     system = MeanSystem(seen.n_atoms, seen.counts, seen.squares, groups, bounds, seen.integer, misled=misled)
     out = dict(mean)
-    for name, atoms in seen.targets.items():
+    for name in n:
+        atoms = seen.targets[name]
         if n[name][1] == 0:
             continue
         high = system.interval(atoms)[1]
@@ -270,17 +290,19 @@ def _with_squares(
     return out, tuple(name for name in out if seen.targets[name] in system.outer)
 
 
-def count_intervals(seen: Released) -> CountsRead:
-    """Interval of N of every withheld cell, the cells whose interval is only a bound (large systems), and those of them
-    that are shown to be not exactly known all the same."""
-    system = CountSystem(seen.told, seen.asked, seen.integer)
+def count_intervals(seen: Released, about: Collection[str] | None = None) -> CountsRead:
+    """Interval of N of every withheld cell (or of those in `about`), the cells whose interval is only a bound (large
+    systems), and those of them that are shown to be not exactly known all the same."""
+    targets = {name: atoms for name, atoms in seen.targets.items() if about is None or name in about}
+    asked = seen.asked if about is None else seen.asked[[name in about for name in seen.targets]]
+    system = CountSystem(seen.told, asked, seen.integer)
     known: dict[tuple[int, ...], Interval] = {}
     out = {}
-    for name, atoms in seen.targets.items():
+    for name, atoms in targets.items():
         if atoms not in known:
             known[atoms] = system.interval(atoms)
         out[name] = known[atoms]
-    relaxed = {name: atoms for name, atoms in seen.targets.items() if system.relaxed and system.is_relaxed(atoms)}
+    relaxed = {name: atoms for name, atoms in targets.items() if system.relaxed and system.is_relaxed(atoms)}
     return out, tuple(relaxed), tuple(name for name, atoms in relaxed.items() if system.moves(atoms))
 
 
@@ -289,27 +311,43 @@ def exactly_disclosed(problem: Problem, suppressed: frozenset[str]) -> tuple[str
 
     Cells of systems too large to be exact (`n_interval_outer` of an audit) are named only where algebra gives them.
     """
-
     names = sorted(problem.pattern(suppressed))
+    return _known(problem, suppressed, names, lambda system: tuple(compress(names, system.fixed())))
+
+
+def _known(problem: Problem, suppressed: frozenset[str], names: Sequence[str], ask: Callable[[CountSystem], T]) -> T:
+    """What the system of some withheld cells answers, without their intervals."""
     reading = problem.reading(True)
     asked = reading.groups[[reading.place[name] for name in names]]
-
-    def flags(believes: bool) -> tuple[str, ...]:
-        system = CountSystem(read_bounds(problem, suppressed, believes), asked, problem.attacker.integer)
-        return tuple(compress(names, system.fixed()))
-
     try:
-        return flags(True)
+        return ask(CountSystem(read_bounds(problem, suppressed), asked, problem.attacker.integer))
     except Contradiction:
         if not breaks_rule(problem, suppressed):
             raise
-    return flags(False)
+    return ask(CountSystem(read_bounds(problem, suppressed, False), asked, problem.attacker.integer))
+
+
+def holds(problem: Problem, suppressed: frozenset[str], requirement: str) -> bool:
+    """Whether a pattern meets a requirement ("exact", "policy", "interval"): the verdict of `audit_pattern` with as
+    little work as it takes."""
+    suppressed, least = problem.pattern(suppressed), problem.policy.min_n
+    if requirement != "exact":
+        seen = release(problem, suppressed)
+        union = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms]).smallest(least)
+        if union is not None and is_primary_n(union.n, least, False):
+            return False
+    hidden = [name for name in problem.primary if name in suppressed]
+    known, settled = _known(problem, suppressed, hidden, lambda system: (system.any_fixed(), not system.relaxed))
+    if settled and (known or requirement != "interval"):
+        return not known
+    found = audit_pattern(problem, suppressed, means=requirement == "interval", about=hidden)
+    return found.meets(requirement)
 
 
 def mean_intervals(
     seen: Released, n: Mapping[str, Interval], identities: Sequence[Identity] = (), misled: bool = False
 ) -> tuple[dict[str, MeanInterval], tuple[str, ...]]:
-    """Interval of the mean of every withheld cell that may have somebody in it (`n`: the intervals of N), and the
+    """Interval of the mean of every cell of `n` (its interval of N) that may have somebody in it, and the
     cells whose interval may be wider than the exact one (large systems). `misled`: see `_means`."""
     groups = list(seen.targets.values())
     system = MeanSystem(
@@ -317,7 +355,8 @@ def mean_intervals(
     )
     known: dict[tuple[int, ...], MeanInterval] = {}
     out = {}
-    for name, atoms in seen.targets.items():
+    for name in n:
+        atoms = seen.targets[name]
         if n[name][1] == 0:
             continue  # known to be nobody: there is no mean
         if atoms not in known:
