@@ -202,3 +202,18 @@ def table_facts(
         largest_share=largest_share(inside),
         outlier__max_abs_z=max_abs_z(inside),
     )
+
+
+def training_facts(matrix: Any, ages: Any, *, origin: str, max_z: float | None) -> dict[str, Fact]:
+    """Queries on the training data that the rules ask of weights; their results stay inside."""
+
+    finite = ages[np.isfinite(ages)]
+    facts = feature_facts(matrix)
+    facts.pop("n")
+    facts |= computed(
+        y__range_years=float(finite.max() - finite.min()) if finite.size else 0.0,
+        largest_share=max(largest_share(finite), float(facts["largest_share"].value)),
+    )
+    if max_z is not None:
+        facts |= computed(outlier__max_abs_z=max_z)
+    return facts | {"pca.origin": Fact("pca.origin", origin, Provider.DECLARED)}

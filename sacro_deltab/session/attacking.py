@@ -15,16 +15,16 @@ from ..measure.people import columns_of, numbers
 
 if TYPE_CHECKING:
     from ..privacy.attack.membership import AttackReport
-    from .acro_session import DeltabSession
+    from .core import SessionCore
 
 _SACRO_ML = ("log_id", "attack_experiment_logger")  # keys of a SACRO-ML report
 _SLOW_FROM = 300  # features of a node basis: a shadow training then takes long, and the command is the better place
 _FEW = 8
 
 
-def attach(session: DeltabSession, report: AttackReport | str | Path) -> None:
-    """See `DeltabSession.attach_attack_report`."""
-    from ..privacy.attack.membership import AttackReport, check_report
+def attach(session: SessionCore, report: AttackReport | str | Path) -> None:
+    """See `SessionCore.attach_attack_report`."""
+    from ..privacy.attack.membership import AttackReport, check_report  # late: brings scipy, threadpoolctl
 
     if isinstance(report, AttackReport):
         data: Any = report.to_json()
@@ -39,7 +39,7 @@ def attach(session: DeltabSession, report: AttackReport | str | Path) -> None:
     _keep(session, data)
 
 
-def _keep(session: DeltabSession, data: Mapping[str, Any]) -> None:
+def _keep(session: SessionCore, data: Mapping[str, Any]) -> None:
     kept = session.journal.folder / "attack.json"
     kept.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     session.attack_report = kept
@@ -60,20 +60,20 @@ def _read(path: Path) -> dict[str, Any]:
     return data
 
 
-def reported(session: DeltabSession, weights: Any) -> bool:
+def reported(session: SessionCore, weights: Any) -> bool:
     """Whether the attached report is about these weights. A SACRO-ML report names none and is taken at its word."""
     if session.attack_report is None:
         return False
     target = _read(session.attack_report).get("target")
     if not isinstance(target, Mapping) or target.get("weights_sha256") is None:
         return True
-    from ..privacy.attack.membership import weights_digest
+    from ..privacy.attack.membership import weights_digest  # late: brings scipy, threadpoolctl
 
     return bool(target["weights_sha256"] == weights_digest(weights))
 
 
 def attack_trained(
-    session: DeltabSession,
+    session: SessionCore,
     model: Any,
     X: Any,
     age: Any,
@@ -84,7 +84,7 @@ def attack_trained(
     bounds: Any | None,
 ) -> None:
     """Attack a training just made in a session. What goes wrong here costs no model: it is listed as not checked."""
-    import pandas as pd
+    import pandas as pd  # late: pandas is heavy
 
     try:
         names = [str(n) for n in (X.columns if feature_names is None else feature_names)]
@@ -100,7 +100,7 @@ def attack_trained(
         session.not_checked.append(why)
 
 
-def _could_not(session: DeltabSession, model: Any, why: str) -> str | None:
+def _could_not(session: SessionCore, model: Any, why: str) -> str | None:
     """Said where it may be said: of formal weights only inside, since it was seen in the data."""
     from ..privacy.attack.membership import not_run
 
@@ -119,7 +119,7 @@ def _warn(text: str) -> None:
 
 
 def attack_training(
-    session: DeltabSession,
+    session: SessionCore,
     model: Any,
     X: Any,
     age: Any,
@@ -134,7 +134,12 @@ def attack_training(
     Whether there is a report depends on N alone where N is public, else on the release's own noised N, so that it tells
     nothing besides; what it found, and why it could not be made, changes no verdict of formal weights and stays inside.
     """
-    from ..privacy.attack.membership import LEAST_PEOPLE, SHADOWS, attack_report, private_trainer
+    from ..privacy.attack.membership import (  # late: brings scipy
+        LEAST_PEOPLE,
+        SHADOWS,
+        attack_report,
+        private_trainer,
+    )
 
     record, people = session.models[id(model)], session.state.people
     known = record.n_least if record.n_least is not None else 0 if people is None else people.n_people
@@ -161,7 +166,7 @@ def attack_training(
         )
     except InputError as error:
         return _could_not(session, model, error.what)
-    session.attach_attack_report(report)
+    attach(session, report)
     if report.verdict == "above_bound":
         say("THE MEMBERSHIP TEST DOES BETTER THAN THE NOISE ALLOWS: see inside/attack.json before anything leaves")
     return None

@@ -7,13 +7,11 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..privacy.spend import BudgetLimits, Receipt, SpendRequest
+from ..rules import RuleSet
 from ..rules.facts import Fact, FactValue, Provider
-
-if TYPE_CHECKING:
-    from ..rules import RuleSet
 
 
 def default_who() -> str:
@@ -40,7 +38,7 @@ class Budget:
         pins: Iterable[Mapping[str, Any]] = (),
         who: str | None = None,
     ) -> None:
-        from ..ledger import open_ledger
+        from ..ledger import open_ledger  # late: brings sqlalchemy
 
         self.url = str(url)
         self.ledger = open_ledger(url, pins=list(pins))

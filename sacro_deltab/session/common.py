@@ -9,7 +9,7 @@ from ..outputs.document import OutputDocument
 from ..rules.facts import Fact, Facts, FactValue, Part, Provider
 
 if TYPE_CHECKING:
-    from .acro_session import DeltabSession
+    from .core import SessionCore
 
 _MECHANISMS = {
     "discrete_gaussian": "discrete_gaussian",
@@ -63,7 +63,7 @@ def noised(statement: Mapping[str, Any], *, sensitivity: float, post_processing:
 
 
 def build_facts(
-    session: DeltabSession,
+    session: SessionCore,
     document: OutputDocument,
     facts: Mapping[str, Fact],
     parts: tuple[Part, ...] = (),
@@ -99,6 +99,6 @@ def build_facts(
     return Facts(name, kind, merged, parts)
 
 
-def about(session: DeltabSession, **more: Any) -> dict[str, Any]:
+def about(session: SessionCore, **more: Any) -> dict[str, Any]:
     """Public context of one document: never a count, a path or a per-subject value."""
     return {"rule_set": f"{session.ruleset.id} {session.ruleset.version}", **more}

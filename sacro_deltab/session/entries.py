@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..outputs.document import OutputDocument
@@ -12,7 +13,12 @@ from ..rules.facts import Facts, facts_from_json, facts_to_json
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .kin import Trace
+    from .traces import Trace
+
+
+WORDS = {"pass": "meets the rules", "review": "a person must decide", "fail": "stays inside"}
+_COLOURS = {"pass": "#155724", "review": "#5a4a00", "fail": "#842029"}
+_GROUND = {"pass": "#d9efe0", "review": "#fbf3d0", "fail": "#f8dcdf"}
 
 
 @dataclass(frozen=True)
@@ -116,7 +122,7 @@ class Entry:
         """What would leave, as a DataFrame; None where the output stays inside."""
         if self.document is None:
             return None
-        import pandas as pd
+        import pandas as pd  # late: pandas is heavy
 
         return pd.DataFrame(
             [list(row[1:]) for row in self.document.rows],
@@ -132,8 +138,6 @@ class Entry:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from .report import entry_html
-
         return entry_html(self)
 
 
@@ -152,3 +156,25 @@ class Candidate:
     values: Mapping[str, Any] = field(default_factory=dict)
     trace: Trace | None = None
     made_of: str | None = None
+
+
+def entry_html(entry: Entry) -> str:
+    """One output as it would leave."""
+    table = entry.table
+    shown = "" if table is None else table.head(50).to_html(escape=True, border=0)
+    return (
+        f"<div><p>{badge(entry.status)} <b>{escape(entry.title)}</b> <code>{escape(entry.name)}</code></p>"
+        f"{bullets(entry.reasons)}{bullets([f'To get it out: {m}' for m in entry.merges])}{shown}</div>"
+    )
+
+
+def badge(status: str) -> str:
+    """A verdict as a coloured word."""
+    style = f"background:{_GROUND[status]};color:{_COLOURS[status]};padding:1px 8px;border-radius:4px"
+    return f'<span style="{style}">{status}</span>'
+
+
+def bullets(items: object) -> str:
+    """A list of texts in HTML; nothing for none."""
+    texts = [str(item) for item in items] if isinstance(items, list | tuple) else []
+    return "<ul>" + "".join(f"<li>{escape(text)}</li>" for text in texts) + "</ul>" if texts else ""

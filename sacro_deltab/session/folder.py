@@ -14,28 +14,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError, SacroDeltabError
+from ..certificate.seal import placeholder, seal_folder
 from ..judging.evidence import dump_evidence
 from ..judging.record import Draft, add_record, validate_draft
+from .recheck import recheck
 
 if TYPE_CHECKING:
-    from .acro_session import DeltabSession
+    from .core import SessionCore
 
 STATEMENT = "certificate.json"
 ENVELOPE = "certificate.dsse.json"
 ARTIFACTS = Path("acro_artifacts")
 
 
-def write_folder(session: DeltabSession, target: Path) -> Path:
-    """See `DeltabSession.finalise`.
+def write_folder(session: SessionCore, target: Path) -> Path:
+    """See `SessionCore.finalise`.
 
     Order: re-check everything, write the temporary folder and force it to disk, close the spends in the ledger with
     the digests of the bytes, rename. A failure at any step removes the temporary folder and restores ACRO's records.
     """
-    session._open()
+    session.require_open()
     target = _free(target)
-    if not session.acro.results.results:
+    if not session.live.results.results:
         raise InputError("the session has no output", next_step="Release something first.")
-    from .recheck import recheck
 
     recheck(session)
     try:
@@ -76,8 +77,7 @@ def _free(target: Path) -> Path:
     return target
 
 
-def _write(session: DeltabSession, folder: Path) -> None:
-    from ..certificate.seal import placeholder
+def _write(session: SessionCore, folder: Path) -> None:
 
     staging = session.journal.files
     for name, what in ((STATEMENT, "Unsigned statement of this folder."), (ENVELOPE, "Place of the signed envelope.")):
@@ -97,7 +97,7 @@ def _write(session: DeltabSession, folder: Path) -> None:
             comments=(what,),
         )
         validate_draft(draft, taken=[f for e in session.entries for f in e.files])
-        add_record(session.acro, draft)
+        add_record(session.live, draft)
     _finalise_acro(session, folder)
     _check_results(folder)
     inside = folder / "inside"
@@ -109,11 +109,11 @@ def _write(session: DeltabSession, folder: Path) -> None:
     _statement(session, folder, evidence)
 
 
-def _finalise_acro(session: DeltabSession, folder: Path) -> None:
+def _finalise_acro(session: SessionCore, folder: Path) -> None:
     """ACRO's own `finalise`, with its failures in words and its shared artifacts folder put back for other sessions."""
     try:
         with _artifacts_kept():
-            session.acro.finalise(str(folder), "json")
+            session.live.finalise(str(folder), "json")
     except OSError:
         raise
     except SacroDeltabError:
@@ -160,16 +160,15 @@ def _check_results(folder: Path) -> None:
                 raise InputError(f"record {uid!r} names a file that is not in the folder", place=name)
 
 
-def _statement(session: DeltabSession, folder: Path, evidence: dict[str, Any]) -> None:
+def _statement(session: SessionCore, folder: Path, evidence: dict[str, Any]) -> None:
     """The unsigned statement over the finished folder; see `certificate.seal` for why this comes last."""
-    from ..certificate.seal import seal_folder
 
     seal_folder(folder, evidence=evidence, ruleset=session.ruleset, certificate_id=session.id, waivers=session.waivers)
 
 
-def build_evidence(session: DeltabSession) -> dict[str, Any]:
+def build_evidence(session: SessionCore) -> dict[str, Any]:
     """Content of `inside/evidence.json`."""
-    from .recording import tool_version
+    from .recording import tool_version  # late: brings numpy
 
     linked = session.state.linked
     names: list[str | None] = [*linked.variables()] or [None]
@@ -205,9 +204,9 @@ def build_evidence(session: DeltabSession) -> dict[str, Any]:
     }
 
 
-def _close_spends(session: DeltabSession, digests: dict[str, str]) -> None:
+def _close_spends(session: SessionCore, digests: dict[str, str]) -> None:
     """Tell the ledger which bytes each spend paid for, then remember what leaves."""
-    from .history import record_releases
+    from .history import record_releases  # late: brings numpy
 
     for spend in sorted({s for entry in session.entries for s in entry.spends}):
         files = {
@@ -222,9 +221,9 @@ def _close_spends(session: DeltabSession, digests: dict[str, str]) -> None:
 
 
 @contextlib.contextmanager
-def _acro_as_it_was(session: DeltabSession) -> Iterator[None]:
+def _acro_as_it_was(session: SessionCore) -> Iterator[None]:
     """ACRO adds its session summary, and we the certificate, while writing: neither stays in the live session."""
-    results = session.acro.results
+    results = session.live.results
     kept, number = dict(results.results), results.output_id
     try:
         yield

@@ -19,19 +19,19 @@ from ..measure.linked import PrintedCell
 from ..measure.people import MISSING, Grouping, Ints, label_text
 
 if TYPE_CHECKING:
-    from .acro_session import DeltabSession
+    from .core import SessionCore
 
 _ALL = "All"  # ACRO's margins
 _AND = ", "
 
 
-def add_foreign(session: DeltabSession) -> None:
+def add_foreign(session: SessionCore) -> None:
     """Read every ACRO record that is not ours; done afresh each time, so removed records no longer count."""
     for name in session.state.foreign:
         session.state.linked.retract(name)
     session.state.foreign.clear()
     ours = {entry.uid for entry in session.entries}
-    for uid, record in session.acro.results.results.items():
+    for uid, record in session.live.results.results.items():
         if uid in ours:
             continue
         cells, suppressed = _read(session, uid, record)
@@ -43,7 +43,7 @@ def add_foreign(session: DeltabSession) -> None:
             session.not_checked += [] if what in session.not_checked else [what]
 
 
-def _read(session: DeltabSession, uid: str, record: Any) -> tuple[list[PrintedCell], list[str]]:
+def _read(session: SessionCore, uid: str, record: Any) -> tuple[list[PrintedCell], list[str]]:
     frames = [item for item in record.output if hasattr(item, "columns")]
     if len(frames) != 1 or record.output_type not in ("table", "tabular"):
         return [], []
@@ -82,7 +82,7 @@ def _both(one: Ints | None, other: Ints | None) -> Ints | None:
     return np.intersect1d(one, other)
 
 
-def _axis(session: DeltabSession, axis: Any) -> list[tuple[str, Ints | None]] | None:
+def _axis(session: SessionCore, axis: Any) -> list[tuple[str, Ints | None]] | None:
     """(label, people) of every row or column: each level is a known grouping, or names statistics and values.
 
     None where a level is neither: then nobody knows whom the cells are about. People are None where the axis restricts
@@ -108,7 +108,7 @@ def _axis(session: DeltabSession, axis: Any) -> list[tuple[str, Ints | None]] | 
     return out
 
 
-def _members(session: DeltabSession, name: Any, labels: Any) -> list[tuple[str, Ints]] | None:
+def _members(session: SessionCore, name: Any, labels: Any) -> list[tuple[str, Ints]] | None:
     """(label, people) for each label of a level that the session knows as a grouping."""
     grouping: Grouping | None = session.state.groupings.get(str(name)) if name is not None else None
     if grouping is None:
@@ -129,7 +129,7 @@ def _members(session: DeltabSession, name: Any, labels: Any) -> list[tuple[str, 
     return out
 
 
-def _match(session: DeltabSession, value: Any, members: Ints) -> tuple[str | None, str | None, bool] | None:
+def _match(session: SessionCore, value: Any, members: Ints) -> tuple[str | None, str | None, bool] | None:
     """(variable, statistic, shown) of one printed number over `members`, or None when it is not theirs."""
     try:
         number = float(value)
@@ -154,7 +154,7 @@ def _match(session: DeltabSession, value: Any, members: Ints) -> tuple[str | Non
     return None
 
 
-def know_groups(session: DeltabSession, groups: Any | None) -> None:
+def know_groups(session: SessionCore, groups: Any | None) -> None:
     """The group columns of a cohort, so that the researcher's own tables by them can be read."""
     people = session.state.people
     if groups is None or people is None:

@@ -17,7 +17,7 @@ def measured(method: Callable[_With, _Made]) -> Callable[_With, _Made]:
     """A method whose unforeseen errors become an `InputError`. Nothing has been recorded then: the steps that record
     have refusals of their own. Messages never hold an argument."""
 
-    name = "DeltabSession" if method.__name__ == "__init__" else method.__name__
+    name = "SessionCore" if method.__name__ == "__init__" else method.__name__
 
     @functools.wraps(method)
     def guarded(*args: _With.args, **kwargs: _With.kwargs) -> _Made:

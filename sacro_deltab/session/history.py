@@ -11,22 +11,22 @@ from ..measure.linked import PrintedCell
 from ..outputs.document import MARK, OutputDocument
 from ..rules.facts import Fact, FactValue, Provider
 from .entries import Candidate, Entry
-from .kin import Kinship, Trace, member_sets
+from .kin import Kinship, member_sets
+from .traces import Trace
 
 if TYPE_CHECKING:
-    from .acro_session import DeltabSession
+    from .core import SessionCore
 
 WITHOUT_CELLS = frozenset({"delta_quantiles", "idp_summary", "correlation", "p_value", "regression_table"})
 
 
 MEANS = ("mean_delta", "mean delta")  # columns and rows that hold one
-SDS = frozenset({"delta_sd", "delta_sd_by_group"})
 PUBLIC_N = "the public N"  # of the registered roster, which a training under zero_out_N_public takes as told
 UNCHECKED = "differences with earlier releases whose people the ledger does not know"
 MOST_SETS = 40  # distinct sets of people of one output that the ledger remembers one by one
 
 
-def load_earlier(session: DeltabSession) -> None:
+def load_earlier(session: SessionCore) -> None:
     """Put every earlier release whose people are known into the session's table problem, as published.
 
     Asked again at every step: another session on the same people may have released something since. Nothing is done
@@ -58,7 +58,7 @@ def load_earlier(session: DeltabSession) -> None:
         session.not_checked.append(UNCHECKED)
 
 
-def _know_public_n(session: DeltabSession) -> None:
+def _know_public_n(session: SessionCore) -> None:
     """Under zero_out_N_public the roster's N is a constant that every reader has, printed or not."""
     roster, linked = session.state.people, session.state.linked
     cell = None if roster is None else PrintedCell(PUBLIC_N, "N", np.arange(roster.n_people))
@@ -75,7 +75,7 @@ def _mean_of(published: Mapping[str, Any]) -> float | None:
     return None
 
 
-def released_meanwhile(session: DeltabSession) -> list[tuple[str, str]]:
+def released_meanwhile(session: SessionCore) -> list[tuple[str, str]]:
     """(release, output) that are about nearly the same people, where the output was judged before the other left."""
     if session.budget.ledger.head == session.state.first_head:
         return []
@@ -92,7 +92,7 @@ def released_meanwhile(session: DeltabSession) -> list[tuple[str, str]]:
     return bad
 
 
-def history_facts(session: DeltabSession, candidate: Candidate, kin: Kinship) -> dict[str, Fact]:
+def history_facts(session: SessionCore, candidate: Candidate, kin: Kinship) -> dict[str, Fact]:
     """`linked_release.any` and, where there is one, the smallest gap to it (a query on the people; stays inside).
 
     Outputs of this session count like earlier releases. Other numbers of exactly the same people count as a gap of
@@ -113,14 +113,14 @@ def history_facts(session: DeltabSession, candidate: Candidate, kin: Kinship) ->
     return {name: Fact(name, value, Provider.LEDGER) for name, value in values.items()}
 
 
-def _close(session: DeltabSession, cells: Sequence[Any]) -> list[Any]:
+def _close(session: SessionCore, cells: Sequence[Any]) -> list[Any]:
     least = int(session.ruleset.parameters["min_n"])
     found = session.budget.ledger.gaps(session.cohort, list(cells))
     own = session.state.own_releases
     return [g for g in found if g.gap < least and (g.gap or not g.people_known) and g.entry not in own]
 
 
-def _other_numbers(session: DeltabSession, candidate: Candidate) -> list[str]:
+def _other_numbers(session: SessionCore, candidate: Candidate) -> list[str]:
     """Earlier releases of the same kind about exactly the same people that printed other numbers."""
     if not session.state.earlier or (candidate.privacy is not None):
         return []
@@ -151,7 +151,7 @@ def _differs(raw: Any, shown: Any) -> bool:
     return abs(float(raw) - float(shown)) > 0.0500001
 
 
-def record_releases(session: DeltabSession, entries: Sequence[Entry], digests: dict[str, str]) -> None:
+def record_releases(session: SessionCore, entries: Sequence[Entry], digests: dict[str, str]) -> None:
     """Write what leaves into the ledger's history, once for each output."""
     for entry in entries:
         if entry.kept_inside or entry.name in session.remembered:
@@ -172,9 +172,9 @@ def record_releases(session: DeltabSession, entries: Sequence[Entry], digests: d
     _record_foreign(session)
 
 
-def _record_foreign(session: DeltabSession) -> None:
+def _record_foreign(session: SessionCore) -> None:
     """The researcher's own ACRO tables leave as well: those whose cells could be read."""
-    from ..ledger import ReleaseCell
+    from ..ledger import ReleaseCell  # late: brings sqlalchemy
 
     ids, linked = session.state.ids, session.state.linked
     for name in session.state.foreign:
@@ -198,13 +198,13 @@ def _record_foreign(session: DeltabSession) -> None:
 
 
 def _release_cells(
-    session: DeltabSession,
+    session: SessionCore,
     cells: Sequence[PrintedCell],
     n: int | None,
     entry: Entry | None,
     trace: Trace | None,
 ) -> list[Any]:
-    from ..ledger import ReleaseCell
+    from ..ledger import ReleaseCell  # late: brings sqlalchemy
 
     ids = session.state.ids
     out = []

@@ -11,61 +11,23 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..measure.kin import Matrix, near_copies
-from ..measure.linked import PrintedCell
+from ..measure.kin import near_copies
+from ..measure.linked import LinkedTables, PrintedCell
 from ..measure.people import Floats, Ints
 from ..measure.table_audit import TableAudit
+from .traces import Trace
 
 if TYPE_CHECKING:
-    from ..measure.linked import LinkedTables
-    from .acro_session import DeltabSession
+    from .core import SessionCore
     from .entries import Candidate
 
 _MOST_PAIRS = 100_000  # cells of huge tables are compared for the largest groups only
+SDS = frozenset({"delta_sd", "delta_sd_by_group"})
 _FIGURES = 3  # significant figures of a feature summary (RD-09)
-
-
-@dataclass(frozen=True)
-class Trace:
-    """The columns behind an output without cells. NaN where a person is not behind the statistic.
-
-    kind: features (a mean and an SD each) | quantiles (one column) | association (correlations, regressions) |
-    p_value (a number of an association that is compared already; kept for the ledger).
-    `sets` are the columns of one association; `percents` of quantiles, in percent.
-    """
-
-    output: str
-    kind: str
-    labels: tuple[str, ...]
-    matrix: Matrix
-    sets: tuple[tuple[int, ...], ...] = ()
-    percents: tuple[float, ...] = ()
-
-    def save(self, folder: Path) -> None:
-        """Keep the columns in the session's working folder, for `resume`."""
-        np.save(folder / f"{self.output}.kin.npy", self.matrix, allow_pickle=False)
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything but the columns."""
-        return {
-            "output": self.output,
-            "kind": self.kind,
-            "labels": list(self.labels),
-            "sets": [list(s) for s in self.sets],
-            "percents": list(self.percents),
-        }
-
-    @classmethod
-    def load(cls, data: dict[str, Any], folder: Path) -> Trace:
-        """Back from the working folder."""
-        matrix = np.load(folder / f"{data['output']}.kin.npy", allow_pickle=False)
-        sets = tuple(tuple(s) for s in data["sets"])
-        return cls(data["output"], data["kind"], tuple(data["labels"]), matrix, sets, tuple(data["percents"]))
 
 
 @dataclass
@@ -106,7 +68,7 @@ class WithKin:
         return TableAudit(found.recoverable, found.package + self.kinship.disclosed, notes)
 
 
-def kinship(session: DeltabSession, candidate: Candidate) -> Kinship:
+def kinship(session: SessionCore, candidate: Candidate) -> Kinship:
     """Compare a candidate with everything the session has recorded to leave, and with itself."""
     out = Kinship()
     linked, least = session.state.linked, int(session.ruleset.parameters["min_n"])
@@ -127,14 +89,14 @@ def kinship(session: DeltabSession, candidate: Candidate) -> Kinship:
     return out
 
 
-def _of_association(session: DeltabSession, candidate: Candidate) -> Kinship:
+def _of_association(session: SessionCore, candidate: Candidate) -> Kinship:
     """A p-value is about the people of the correlation recorded just before it."""
     name, found = session.state.last_kin
     own = candidate.document.name
     return Kinship(found.gap, found.disclosed, [note.replace(name, own) for note in found.notes])
 
 
-def recheck_pairs(session: DeltabSession) -> list[tuple[str, str]]:
+def recheck_pairs(session: SessionCore) -> list[tuple[str, str]]:
     """Pairs of recorded outputs whose difference tells of a few people: each was compared when it was added, and is
     again before anything is written."""
     linked, least = session.state.linked, int(session.ruleset.parameters["min_n"])
@@ -260,10 +222,8 @@ def _sds(out: Kinship, name: str, cells: Sequence[PrintedCell], linked: LinkedTa
                 out.add(gap, _pair(name, old.output, "SDs of delta"), disclosed=True)
 
 
-def _earlier_sds(out: Kinship, session: DeltabSession, name: str, cells: Sequence[PrintedCell], least: int) -> None:
+def _earlier_sds(out: Kinship, session: SessionCore, name: str, cells: Sequence[PrintedCell], least: int) -> None:
     """The same with SDs that left in an earlier session, of whatever variable: its values are not known here."""
-    from .history import SDS
-
     mine = [c for c in cells if c.statistic == "sd" and c.members.size >= least]
     for release, old, members in session.state.earlier if mine else ():
         if old.kind not in SDS:

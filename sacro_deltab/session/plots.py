@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..base.errors import InputError, RefusedError
 from ..measure.measure import computed
 from ..outputs.build import safe_name
@@ -13,12 +15,12 @@ from .common import about, build_facts
 from .entries import Candidate, Entry
 
 if TYPE_CHECKING:
-    from .acro_session import DeltabSession
+    from .core import SessionCore
 
 _MAX_BARS = 200
 
 
-def plot_candidate(session: DeltabSession, entry: Entry, title: str | None) -> Candidate:
+def plot_candidate(session: SessionCore, entry: Entry, title: str | None) -> Candidate:
     """The plot of one output; withheld cells are named and left empty.
 
     Raises
@@ -49,8 +51,7 @@ def plot_candidate(session: DeltabSession, entry: Entry, title: str | None) -> C
 
 def draws(document: OutputDocument, picture: bytes) -> bool:
     """Whether a PNG is exactly the picture of these numbers, pixel by pixel, as drawn here and now."""
-    import numpy as np
-    from matplotlib import image
+    from matplotlib import image  # late: matplotlib is heavy
 
     try:
         found = image.imread(io.BytesIO(picture), format="png")
@@ -61,7 +62,7 @@ def draws(document: OutputDocument, picture: bytes) -> bool:
 
 def _draw(document: OutputDocument) -> bytes:
     """Points with their values, one a row. A PNG without metadata: pixels only."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # late: matplotlib is heavy
     from matplotlib.figure import Figure
 
     place = (

@@ -9,14 +9,16 @@ from ..base.errors import InputError
 from ..measure.measure import computed, summary_facts
 from ..measure.people import rows_of
 from ..outputs import build
+from ..privacy import laplace_scale
 from ..privacy.noisy_count import attempt_error, laplace_allowance, least
 from ..privacy.spend import Adjacency, Receipt, SpendRequest
 from .common import ROWS_ARE_PEOPLE, about, build_facts, noised
 from .entries import Candidate
+from .training import trained_here
 
 if TYPE_CHECKING:
     from ..privacy.statistics import ModelSource
-    from .acro_session import DeltabSession
+    from .core import SessionCore
 
 _SOURCES: dict[str, ModelSource] = {
     "formal_release": "formally_released",
@@ -26,7 +28,7 @@ _SOURCES: dict[str, ModelSource] = {
 
 
 def private_mean_candidate(
-    session: DeltabSession,
+    session: SessionCore,
     values: Any,
     epsilon: float,
     bound_years: float | None,
@@ -40,8 +42,7 @@ def private_mean_candidate(
     trained under `add_remove`, here or in an earlier session, the same relation holds: sum and N are noised, and the
     facts use that model's noisy N, or this release's own. The noise is drawn by `privacy.statistics.release_mean`.
     """
-    from ..privacy import laplace_scale
-    from ..privacy.statistics import COUNT_SHARE, release_mean
+    from ..privacy.statistics import COUNT_SHARE, release_mean  # late: brings scipy, threadpoolctl
 
     leaving = (e for e in session.entries if e.type == "delta_mean" and not e.kept_inside)
     exact = next((e for e in leaving if e.privacy is None), None)
@@ -108,16 +109,15 @@ def private_mean_candidate(
     return Candidate(document, built, privacy=statement, receipt=receipts[-1], n=None)
 
 
-def _least_n(session: DeltabSession, noisy: float, epsilon: float, receipt: Receipt) -> int:
+def _least_n(session: SessionCore, noisy: float, epsilon: float, receipt: Receipt) -> int:
     """Lower confidence limit of the count that a mean under `add_remove` noises itself."""
-    from ..privacy.statistics import COUNT_SHARE
+    from ..privacy.statistics import COUNT_SHARE  # late: brings scipy
 
     error = attempt_error(float(session.ruleset.parameters["noisy_n_error"]), receipt.after.releases)
     return least(noisy, laplace_allowance(1 / (epsilon * COUNT_SHARE), error))
 
 
-def _formal(session: DeltabSession, model: Any | None) -> bool:
-    from .training import trained_here
+def _formal(session: SessionCore, model: Any | None) -> bool:
 
     trained = trained_here(session, model) if model is not None else None
     return trained is not None and trained.formal

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from ..base.errors import RefusedError
 
 if TYPE_CHECKING:
-    from .acro_session import DeltabSession
+    from .core import SessionCore
 
 
-def recheck(session: DeltabSession) -> None:
+def recheck(session: SessionCore) -> None:
     """Attack all outputs together, the researcher's own readable ACRO tables and earlier releases included.
 
     Raises
@@ -18,9 +18,9 @@ def recheck(session: DeltabSession) -> None:
     RefusedError
         Something can be worked out: names the outputs, so that one can be dropped.
     """
-    from .foreign import add_foreign
+    from .foreign import add_foreign  # late: brings numpy
     from .history import load_earlier, released_meanwhile
-    from .kin import recheck_pairs
+    from .kin import recheck_pairs  # late: brings numpy
     from .recording import notice_config
 
     notice_config(session)
@@ -54,7 +54,7 @@ def recheck(session: DeltabSession) -> None:
     )
 
 
-def _refuse_exact_n(session: DeltabSession) -> None:
+def _refuse_exact_n(session: SessionCore) -> None:
     """Outputs judged before another session paid under add_remove, and ACRO's own, which print exact counts."""
     if not session.budget.n_is_secret():
         return
@@ -65,7 +65,7 @@ def _refuse_exact_n(session: DeltabSession) -> None:
                 next_step=f"Take it back with session.drop({entry.name!r}), then finalise.",
             )
     ours = {entry.uid for entry in session.entries}
-    for uid in session.acro.results.results:
+    for uid in session.live.results.results:
         if uid not in ours:
             raise RefusedError(
                 f"ACRO's own {uid} rests on an exact N, which the add_remove release on these people protects",

@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from .. import __version__
 from ..base.errors import InputError, SacroDeltabError
 from ..judging.judge import Judged, judge_output
 from ..judging.record import Draft, add_record, stub_csv, summary_text, suppressed_cells, validate_draft
 from ..measure.linked import with_output
 from ..outputs.document import MARK, OutputDocument
+from ..rules import decision_to_json, outside_findings
+from ..rules.facts import Facts
 from ..rules.types import Decision, Effect, Finding
+from ..tables.solver import SolverError
 from .entries import Candidate, Entry
 from .history import history_facts, load_earlier
 from .kin import WithKin, kinship
 from .shape import refuse_hidden_text, shaped
+from .state import config_changes, config_digest
+from .tables import merges
 
 if TYPE_CHECKING:
-    from .acro_session import DeltabSession
+    from .core import SessionCore
 
 BROKEN = "the check could not be completed, so the output stays inside"
 
 
-def record(session: DeltabSession, candidate: Candidate, *, preview: bool = False) -> Entry:
+def record(session: SessionCore, candidate: Candidate, *, preview: bool = False) -> Entry:
     """Judge a candidate and add it to the session; with `preview` nothing is added.
 
     A check that raises leaves a record with status fail, never none and never a pass.
     """
-    from ..rules import decision_to_json, outside_findings
 
     notice_config(session)
     candidate = _unique_name(session, _plain_title(candidate))
@@ -73,22 +82,20 @@ def record(session: DeltabSession, candidate: Candidate, *, preview: bool = Fals
     return _add(session, candidate, entry)
 
 
-def notice_config(session: DeltabSession) -> None:
+def notice_config(session: SessionCore) -> None:
     """Compare `acro.config` with what it was when the session began; a change is recorded, never hidden."""
-    from .acro_session import _OWN_KEY
-    from .state import config_changes, config_digest
+    from .core import OWN_KEY  # late: brings sqlalchemy
 
-    now = config_digest(session.acro.config, _OWN_KEY)
-    changes = config_changes(session._config, now)
+    now = config_digest(session.live.config, OWN_KEY)
+    changes = config_changes(session.config, now)
     for change in changes:
         if change not in session.config_changes:
             session.config_changes.append(change)
             session.journal.write("config", {"change": change})
 
 
-def _judge(session: DeltabSession, candidate: Candidate) -> tuple[Judged, tuple[str, ...]]:
+def _judge(session: SessionCore, candidate: Candidate) -> tuple[Judged, tuple[str, ...]]:
     """The rules' judgement, the pairs with other outputs, and the shape of the document as a checker sees it."""
-    from ..tables.solver import SolverError
 
     try:
         load_earlier(session)
@@ -125,7 +132,7 @@ def _broken(candidate: Candidate, error: Exception) -> Judged:
     return Judged(decision, None, candidate.facts)
 
 
-def _add(session: DeltabSession, candidate: Candidate, entry: Entry) -> Entry:
+def _add(session: SessionCore, candidate: Candidate, entry: Entry) -> Entry:
     staged: list[Any] = []
     journalled = False
     try:
@@ -147,13 +154,13 @@ def _add(session: DeltabSession, candidate: Candidate, entry: Entry) -> Entry:
         )
         taken = [name for other in session.entries for name in other.files]
         validate_draft(draft, taken=taken)
-        uid = f"output_{session.acro.results.output_id}"
+        uid = f"output_{session.live.results.output_id}"
         done = replace(entry, files=files, uid=uid)
         _keep_values(session, candidate)
         trace = None if candidate.trace is None else candidate.trace.to_json()
         session.journal.write("output", {"entry": done.to_journal(), "cells": _cells_json(candidate), "trace": trace})
         journalled = True
-        added = add_record(session.acro, draft)
+        added = add_record(session.live, draft)
         done = replace(done, uid=added)
     except BaseException:
         for path in staged:
@@ -162,7 +169,7 @@ def _add(session: DeltabSession, candidate: Candidate, entry: Entry) -> Entry:
             session.journal.write("drop", {"name": entry.name})
         raise
     session.entries.append(done)
-    session._went_along.discard(done.name)
+    session.went_along.discard(done.name)
     if not done.kept_inside:
         session.state.linked.publish(candidate.cells, done.suppressed, done.complementary)
         if candidate.trace is not None:
@@ -170,7 +177,7 @@ def _add(session: DeltabSession, candidate: Candidate, entry: Entry) -> Entry:
     return done
 
 
-def properties(session: DeltabSession, entry: Entry) -> dict[str, Any]:
+def properties(session: SessionCore, entry: Entry) -> dict[str, Any]:
     """What travels with the record: rule set and digest, certificate id, the word for the noise."""
     privacy = "none" if entry.privacy is None else str(entry.privacy["label"])
     out: dict[str, Any] = {
@@ -191,9 +198,7 @@ def properties(session: DeltabSession, entry: Entry) -> dict[str, Any]:
 @cache
 def tool_version() -> str:
     """This package and ACRO with their versions."""
-    from importlib.metadata import version
 
-    from .. import __version__
 
     return f"sacro_deltab {__version__}, acro {version('acro')}"
 
@@ -224,17 +229,15 @@ def _reasons(findings: Sequence[Finding]) -> list[str]:
     return list(dict.fromkeys(" ".join(f.outside.split()) for f in worst))
 
 
-def _merges(session: DeltabSession, candidate: Candidate, judged: Judged) -> tuple[str, ...]:
+def _merges(session: SessionCore, candidate: Candidate, judged: Judged) -> tuple[str, ...]:
     if not judged.withheld:
         return ()
-    from .tables import merges
 
     return merges(session, candidate)
 
 
 def _plain_title(candidate: Candidate) -> Candidate:
     """A title in plain digits and one line (β₁ becomes β1): text that hides digits is never let through."""
-    import unicodedata
 
     title = candidate.document.title
     if not isinstance(title, str):
@@ -247,9 +250,8 @@ def _plain_title(candidate: Candidate) -> Candidate:
     return replace(candidate, document=replace(candidate.document, title=text))
 
 
-def _unique_name(session: DeltabSession, candidate: Candidate) -> Candidate:
+def _unique_name(session: SessionCore, candidate: Candidate) -> Candidate:
     """A second output of the same name gets a number: no file ever replaces another."""
-    from ..rules.facts import Facts
 
     taken = {entry.name for entry in session.entries}
     name, number = candidate.document.name, 2
@@ -270,9 +272,8 @@ def _unique_name(session: DeltabSession, candidate: Candidate) -> Candidate:
     )
 
 
-def _keep_values(session: DeltabSession, candidate: Candidate) -> None:
+def _keep_values(session: SessionCore, candidate: Candidate) -> None:
     """Per-person values behind printed cells, for a resumed session (working folder only)."""
-    import numpy as np
 
     try:
         for name in {cell.variable for cell in candidate.cells if cell.variable is not None}:

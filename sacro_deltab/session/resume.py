@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..base.errors import InputError, RefusedError
 from ..judging.record import Draft, add_record, validate_draft
 from ..measure.linked import PrintedCell
+from .core import SessionCore
 from .entries import Entry
 from .journal import Journal
+from .recording import properties, sdc_of
+from .traces import Trace
 
-if TYPE_CHECKING:
-    from .acro_session import DeltabSession
+Session = TypeVar("Session", bound=SessionCore)
 
 
-def resume(cls: type[DeltabSession], acro: Any, folder: Path, kwargs: dict[str, Any]) -> DeltabSession:
+def resume(make: Callable[..., Session], acro: Any, folder: Path, kwargs: dict[str, Any]) -> Session:
     """See `DeltabSession.resume`.
 
     A spend that no recorded output belongs to stays spent: its noise may have been drawn. It is listed in the
@@ -33,7 +37,7 @@ def resume(cls: type[DeltabSession], acro: Any, folder: Path, kwargs: dict[str, 
     if any(step["step"] == "finalised" for step in steps):
         raise RefusedError("that session was finalised", next_step="Start a new session.")
     start = steps[0]
-    session = cls(acro, cohort=kwargs.pop("cohort", start["cohort"]), journal=folder.parent, _resumed=folder, **kwargs)
+    session = make(acro, cohort=kwargs.pop("cohort", start["cohort"]), journal=folder.parent, _resumed=folder, **kwargs)
     if session.ruleset.sha256 != start["rule_set"]["sha256"]:
         raise RefusedError(
             "the rule set has changed since that session began",
@@ -69,11 +73,8 @@ def _kept(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(kept.values())
 
 
-def _take_up(session: DeltabSession, entry: Entry, cells: list[dict[str, Any]], trace: dict[str, Any] | None) -> None:
-    from dataclasses import replace
+def _take_up(session: SessionCore, entry: Entry, cells: list[dict[str, Any]], trace: dict[str, Any] | None) -> None:
 
-    from .kin import Trace
-    from .recording import properties, sdc_of
 
     files = tuple(session.journal.files / name for name in entry.files)
     draft = Draft(
@@ -90,7 +91,7 @@ def _take_up(session: DeltabSession, entry: Entry, cells: list[dict[str, Any]], 
     printed = [PrintedCell(**{**cell, "members": np.array(cell["members"], dtype=np.int64)}) for cell in cells]
     for name in {cell.variable for cell in printed if cell.variable is not None}:
         session.state.linked.values[name] = np.load(session.journal.folder / f"{name}.npy", allow_pickle=False)
-    session.entries.append(replace(entry, uid=add_record(session.acro, draft)))
+    session.entries.append(replace(entry, uid=add_record(session.live, draft)))
     if not entry.kept_inside:
         session.state.linked.publish(printed, entry.suppressed, entry.complementary)
         if trace is not None:

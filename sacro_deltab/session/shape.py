@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..base.errors import InputError
+from ..judging.documents import free_text
 from ..judging.judge import Judged
+from ..judging.plausible import shape_findings
 from ..outputs.document import OutputDocument
 from ..rules.types import Effect, Finding
 
 if TYPE_CHECKING:
-    from .acro_session import DeltabSession
+    from .core import SessionCore
 
 
 _ID = re.compile(r"(?=.*\d)(?=.*[A-Za-z]).{3,}|\d{6,}")  # an id that no group or feature is likely to be called
@@ -27,7 +29,6 @@ def refuse_hidden_text(document: OutputDocument, ids: Sequence[object] | None) -
     InputError
         Naming the place, never the text.
     """
-    from ..judging.documents import free_text
 
     people = {str(one) for one in ids or () if _ID.fullmatch(str(one))}
     texts = (document.title, *(column.name for column in document.columns), *(str(row[0]) for row in document.rows))
@@ -41,9 +42,8 @@ def refuse_hidden_text(document: OutputDocument, ids: Sequence[object] | None) -
             )
 
 
-def shaped(session: DeltabSession, judged: Judged) -> Judged:
+def shaped(session: SessionCore, judged: Judged) -> Judged:
     """The judgement with the findings of `screening.plausible.shape_findings` on what would leave."""
-    from ..judging.plausible import shape_findings
 
     document = judged.document
     if document is None or document.type not in session.ruleset.output_types:

@@ -13,10 +13,10 @@ from ..measure.kin import copy_of, near
 from ..measure.linked import LinkedTables
 from ..measure.people import Floats, Roster, numbers, rows_of
 from ..tables import TablePolicy
+from .traces import Trace
 
 if TYPE_CHECKING:
     from ..rules import RuleSet
-    from .kin import Trace
 
 
 class State:

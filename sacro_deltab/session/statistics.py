@@ -15,16 +15,16 @@ from ..outputs import build
 from ..rules.facts import Part
 from .common import about, build_facts
 from .entries import Candidate
-from .kin import Trace
+from .traces import Trace
 
 _LARGEST = 1e100
 CUSTOMARY = 5  # quantiles asked for where nobody says which
 
 if TYPE_CHECKING:
-    from .acro_session import DeltabSession
+    from .core import SessionCore
 
 
-def n_candidate(session: DeltabSession, title: str) -> Candidate:
+def n_candidate(session: SessionCore, title: str) -> Candidate:
     """N of the cohort: distinct people."""
     people = session.state.people
     if people is None:
@@ -41,7 +41,7 @@ def n_candidate(session: DeltabSession, title: str) -> Candidate:
     return Candidate(document, facts, (cell,), n=n)
 
 
-def scalar_candidate(session: DeltabSession, kind: str, values: Any, title: str, name: str | None) -> Candidate:
+def scalar_candidate(session: SessionCore, kind: str, values: Any, title: str, name: str | None) -> Candidate:
     """Whole-cohort mean or SD of delta, over people with a value."""
     people = _people(session, values)
     session.refuse_other_than_deltas(values, people)
@@ -69,7 +69,7 @@ def scalar_candidate(session: DeltabSession, kind: str, values: Any, title: str,
 
 
 def quantile_candidate(
-    session: DeltabSession, values: Any, percents: Sequence[float], title: str, name: str | None
+    session: SessionCore, values: Any, percents: Sequence[float], title: str, name: str | None
 ) -> Candidate:
     """Quantiles by linear interpolation over people with a value."""
     people = _people(session, values)
@@ -114,7 +114,7 @@ def quantile_candidate(
 
 
 def feature_candidate(
-    session: DeltabSession, X: Any, feature_names: Sequence[str] | None, title: str, name: str | None
+    session: SessionCore, X: Any, feature_names: Sequence[str] | None, title: str, name: str | None
 ) -> Candidate:
     """Mean and SD of every feature, over the people who have a value for it."""
     names, matrix = _matrix(session, X, feature_names)
@@ -135,14 +135,14 @@ def feature_candidate(
 
 
 def correlation_candidates(
-    session: DeltabSession, values: Any, others: Any, title: str, name: str | None, p_values: bool
+    session: SessionCore, values: Any, others: Any, title: str, name: str | None, p_values: bool
 ) -> list[Candidate]:
     """Pearson correlations over people with both values, and one p-value document for each.
 
     `n` is the number of people that a correlation rests on (see `carriers`): with a column that is 1 for one person and
     0 for the others it returns that person's value.
     """
-    from scipy import stats
+    from scipy import stats  # late: scipy is heavy
 
     people = _people(session, values)
     names, matrix = _matrix(session, others, None)
@@ -209,14 +209,14 @@ def _pairs_trace(output: str, names: Sequence[str], pairs: Sequence[Floats]) -> 
 
 
 def regression_candidate(
-    session: DeltabSession, values: Any, predictors: Any, title: str, name: str | None
+    session: SessionCore, values: Any, predictors: Any, title: str, name: str | None
 ) -> Candidate:
     """Ordinary least squares with an intercept.
 
     `n` is the smallest number of people that any term rests on: for a predictor with two values, those with the rarer
     one. A term that is 1 for a single person returns that person's value, whatever the degrees of freedom.
     """
-    from scipy import stats
+    from scipy import stats  # late: scipy is heavy
 
     people = _people(session, values)
     names, matrix = _matrix(session, predictors, None)
@@ -280,7 +280,7 @@ def _least_squares(y: Floats, x: Floats) -> tuple[Floats, Floats, Floats]:
     return back @ found, errors, residual
 
 
-def _people(session: DeltabSession, values: Any) -> Floats:
+def _people(session: SessionCore, values: Any) -> Floats:
     return _summable(session.state.roster(rows_of(values)).mean_by_person(values))
 
 
@@ -291,7 +291,7 @@ def _summable(values: Floats) -> Floats:
     return values
 
 
-def _matrix(session: DeltabSession, X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], Floats]:
+def _matrix(session: SessionCore, X: Any, feature_names: Sequence[str] | None) -> tuple[list[str], Floats]:
     """(names, people × columns) from a DataFrame, a Series or an array with names."""
     columns = [numbers(column) for column in columns_of(X)]
     if feature_names is not None:

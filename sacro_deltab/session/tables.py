@@ -14,11 +14,12 @@ from ..measure.measure import cell_parts, table_facts
 from ..measure.people import Floats, Grouping, label_text, rows_of
 from ..outputs import build
 from ..rules.facts import Fact, Provider
+from ..tables import suggest_merges
 from .common import about, build_facts
 from .entries import Candidate
 
 if TYPE_CHECKING:
-    from .acro_session import DeltabSession
+    from .core import SessionCore
 
 MERGE_CELLS = 60  # above this, suggestions would take longer than the table itself
 MERGE_TRIES = 12
@@ -26,7 +27,7 @@ _WORDS = {"mean": ("Mean delta", "mean_delta"), "sd": ("SD of delta", "sd_delta"
 
 
 def table_candidate(
-    session: DeltabSession,
+    session: SessionCore,
     values: Any | None,
     by: Any,
     statistic: str,
@@ -115,7 +116,7 @@ def cells_of(
     )
 
 
-def merges(session: DeltabSession, candidate: Candidate) -> tuple[str, ...]:
+def merges(session: SessionCore, candidate: Candidate) -> tuple[str, ...]:
     """The smallest merges of groups that would get a withheld table out (inside view).
 
     Neighbours only where groups are age bands; in a crossed table two groups of one column are merged everywhere.
@@ -123,7 +124,6 @@ def merges(session: DeltabSession, candidate: Candidate) -> tuple[str, ...]:
     grouping = candidate.values.get("grouping")
     if grouping is None or len(grouping) > MERGE_CELLS:
         return ()
-    from ..tables import suggest_merges
 
     variable = next((c.variable for c in candidate.cells), None)
     problem = session.state.linked.problem(variable, candidate.cells)

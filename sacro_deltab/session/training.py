@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..base.errors import InputError, PrivacyError
-from ..measure.measure import max_abs_z
+from ..measure.measure import max_abs_z, training_facts
 from ..measure.people import columns_of, numbers
+from ..privacy import PublicBounds, train_private
 from ..privacy.noisy_count import attempt_error, gaussian_allowance, least, refuse_hopeless
 from ..privacy.spend import Receipt
-from ..rules.facts import Fact
 from .common import ROWS_ARE_PEOPLE
 from .plausible import CLIPS, own_deltas
-from .weights import training_facts
+from .trained import TrainedHere
 
 if TYPE_CHECKING:
-    from ..privacy import PublicBounds
-    from .acro_session import DeltabSession
+    from .core import SessionCore
 
 _ROWS = 256  # rows digested at once
 
@@ -30,27 +30,7 @@ GONE = "the session was taken up again, and the private models it had before are
 GONE_STEP = "What was recorded of them stands; for anything more train again, which is paid again."
 
 
-@dataclass(frozen=True)
-class TrainedHere:
-    """A private model of this session with the receipt that paid for it and the facts measured on its people."""
-
-    model: Any
-    receipt: Receipt | None
-    n_basis: int | None
-    facts: Mapping[str, Fact]
-    statement: Mapping[str, Any]
-    digest: bytes
-    people: bytes
-    n_least: int | None  # lower confidence limit of a noised N; None where N is public
-    plain: bool = False  # its deltas of its own people may be large for the noise alone
-
-    @property
-    def formal(self) -> bool:
-        """What the training said, whatever the model object says by now."""
-        return bool(self.statement["label"] == "formal")
-
-
-def trained_here(session: DeltabSession, model: Any) -> TrainedHere | None:
+def trained_here(session: SessionCore, model: Any) -> TrainedHere | None:
     """The session's own record of a private model; None where the model is not of this session.
 
     Raises
@@ -75,7 +55,6 @@ def trained_here(session: DeltabSession, model: Any) -> TrainedHere | None:
 
 def _model_digest(model: Any) -> bytes:
     """SHA-256 of everything a model may release; stays in memory."""
-    from hashlib import sha256
 
     digest = sha256()
     for field in fields(model.weights):
@@ -89,7 +68,6 @@ def _model_digest(model: Any) -> bytes:
 
 def _people_digest(matrix: Any, ages: Any, confounds: Any | None) -> bytes:
     """SHA-256 of the rows of a training; stays in memory."""
-    from hashlib import sha256
 
     extra = [] if confounds is None else [np.column_stack([numbers(column) for column in columns_of(confounds)])]
     blocks = (matrix, ages, *extra)
@@ -111,9 +89,8 @@ def _matrix(X: Any) -> Any:
     return np.column_stack([numbers(column) for column in columns_of(X)])
 
 
-def ruleset_bounds(session: DeltabSession) -> PublicBounds:
+def ruleset_bounds(session: SessionCore) -> PublicBounds:
     """The rule set's public age range and feature clip."""
-    from ..privacy import PublicBounds
 
     p: Mapping[str, Any] = session.ruleset.parameters
     return PublicBounds(
@@ -122,7 +99,7 @@ def ruleset_bounds(session: DeltabSession) -> PublicBounds:
 
 
 def train(
-    session: DeltabSession,
+    session: SessionCore,
     X: Any,
     age: Any,
     *,
@@ -137,8 +114,7 @@ def train(
     method: str,
     expected_n: int | None = None,
 ) -> Any:
-    """See `DeltabSession.train_private`."""
-    from ..privacy import train_private
+    """See `SessionCore.train_private`."""
 
     _refuse_mixed_n(session, adjacency)
     names = _names(X, feature_names)
@@ -200,7 +176,7 @@ def train(
     return model
 
 
-def _refuse_hopeless(session: DeltabSession, told: Mapping[str, Any], expected_n: int | None) -> None:
+def _refuse_hopeless(session: SessionCore, told: Mapping[str, Any], expected_n: int | None) -> None:
     """Refuse a training whose noised N could not show the minimum at the N that is expected; public numbers only."""
     sd = told["noise_sd"].get("n")
     if sd is None or expected_n is None:
@@ -210,7 +186,7 @@ def _refuse_hopeless(session: DeltabSession, told: Mapping[str, Any], expected_n
     refuse_hopeless(expected_n, int(session.ruleset.parameters["n_min_dp"]), allowance)
 
 
-def _least_n(session: DeltabSession, model: Any, receipt: Receipt | None) -> int | None:
+def _least_n(session: SessionCore, model: Any, receipt: Receipt | None) -> int | None:
     """Lower confidence limit of a noised N, at a level that holds over all attempts on these people."""
     if model.n_noisy is None:
         return None
@@ -219,7 +195,7 @@ def _least_n(session: DeltabSession, model: Any, receipt: Receipt | None) -> int
     return least(model.n_noisy, gaussian_allowance(float(model.public["noise_sd"]["n"]), error))
 
 
-def _refuse_mixed_n(session: DeltabSession, adjacency: str) -> None:
+def _refuse_mixed_n(session: SessionCore, adjacency: str) -> None:
     """N is public to every release on these people or to none: refused before anything is spent."""
     if adjacency != "add_remove":
         if session.budget.n_is_secret():
@@ -258,7 +234,7 @@ def _within(confounds: Any | None, bounds: Any | None, basis: Any | None) -> boo
     )
 
 
-def deltas(session: DeltabSession, model: Any, X: Any, age: Any, confounds: Any | None, kind: str) -> Any:
+def deltas(session: SessionCore, model: Any, X: Any, age: Any, confounds: Any | None, kind: str) -> Any:
     """Deltas in years, (rows,), NaN where a person cannot be predicted: features or age are missing.
 
     With a private model missing features become the public centre, as in its training. Only the rows of the training

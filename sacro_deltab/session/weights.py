@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import InputError
-from ..measure.measure import computed, dof_check, feature_facts
+from ..measure.measure import computed, dof_check
 from ..outputs import build
 from ..outputs.document import OutputDocument
 from ..rules.facts import Fact, FactValue, Provider
 from .attacking import reported
 from .common import ROWS_ARE_PEOPLE, about, build_facts, noised, not_noised
 from .entries import Candidate
+from .statistics import n_candidate
+from .training import GONE, GONE_STEP, trained_here
 
 if TYPE_CHECKING:
-    from .acro_session import DeltabSession
+    from .core import SessionCore
 
 ALL = (
     "beta1", "beta2", "beta2sq", "gamma", "gammasq", "pca_components", "x_mean", "x_std", "y_mean", "ysq_mean",
@@ -40,7 +42,7 @@ class _Source:
     context: Mapping[str, Any]
 
 
-def weight_candidates(session: DeltabSession, model: Any, title: str, only: Sequence[str] | None) -> list[Candidate]:
+def weight_candidates(session: SessionCore, model: Any, title: str, only: Sequence[str] | None) -> list[Candidate]:
     """Every parameter of a model as a candidate of its own."""
     if isinstance(only, str):
         only = (only,)
@@ -60,7 +62,6 @@ def weight_candidates(session: DeltabSession, model: Any, title: str, only: Sequ
                 next_step="Leave n_subjects out, or train with adjacency='zero_out_N_public'.",
             )
     elif "n_subjects" in wanted and not any(e.type == "n_subjects" for e in session.entries):
-        from .statistics import n_candidate
 
         out.append(n_candidate(session, "Number of subjects"))
     return out
@@ -70,7 +71,7 @@ def _n_is_secret(source: _Source) -> bool:
     return source.statement is not None and source.statement["adjacency"] == "add_remove"
 
 
-def moments_candidate(session: DeltabSession, model: Any, title: str) -> Candidate:
+def moments_candidate(session: SessionCore, model: Any, title: str) -> Candidate:
     """The noisy moments as a flat table: one row an entry, at the precision of the public grid."""
     source = _source(session, model)
     moments = model.noisy_moments
@@ -97,12 +98,11 @@ def moments_candidate(session: DeltabSession, model: Any, title: str) -> Candida
     return _candidate(session, source, document)
 
 
-def _source(session: DeltabSession, model: Any) -> _Source:
+def _source(session: SessionCore, model: Any) -> _Source:
     people = session.state.people
     n = people.n_people if people is not None else 0
     statement = getattr(model, "statement", None)
     if statement is not None or id(model) in session.models:
-        from .training import GONE, GONE_STEP, trained_here
 
         record = trained_here(session, model)
         if record is None and session.resumed:
@@ -133,7 +133,7 @@ def _source(session: DeltabSession, model: Any) -> _Source:
     return _Source(weights, None, None, n, False, None, origin, context)
 
 
-def _documents(session: DeltabSession, source: _Source, title: str) -> list[OutputDocument]:
+def _documents(session: SessionCore, source: _Source, title: str) -> list[OutputDocument]:
     w, context = source.weights, about(session, **source.context)
     features = [str(name) for name in w.feature_names]
     scores = [f"component {j + 1}" for j in range(len(w.b1))] if w.components is not None else features
@@ -205,7 +205,7 @@ def _folded(w: Any, title: str, context: Mapping[str, Any]) -> OutputDocument:
     )
 
 
-def _candidate(session: DeltabSession, source: _Source, document: OutputDocument) -> Candidate:
+def _candidate(session: SessionCore, source: _Source, document: OutputDocument) -> Candidate:
     kind = document.type
     public = source.n_basis is not None and kind in ("pca_components", "x_mean", "x_std")
     noise: dict[str, FactValue] = (
@@ -236,22 +236,6 @@ def _candidate(session: DeltabSession, source: _Source, document: OutputDocument
     built = build_facts(session, document, facts, noise=noise, receipt=source.receipt)
     # Differences with earlier releases are asked of exact sets of people: not where N itself is protected.
     return Candidate(document, built, privacy=source.statement, receipt=source.receipt, n=None if secret else int(n))
-
-
-def training_facts(matrix: Any, ages: Any, *, origin: str, max_z: float | None) -> dict[str, Fact]:
-    """Queries on the training data that the rules ask of weights; their results stay inside."""
-    from ..measure.measure import largest_share
-
-    finite = ages[np.isfinite(ages)]
-    facts = feature_facts(matrix)
-    facts.pop("n")
-    facts |= computed(
-        y__range_years=float(finite.max() - finite.min()) if finite.size else 0.0,
-        largest_share=max(largest_share(finite), float(facts["largest_share"].value)),
-    )
-    if max_z is not None:
-        facts |= computed(outlier__max_abs_z=max_z)
-    return facts | {"pca.origin": Fact("pca.origin", origin, Provider.DECLARED)}
 
 
 def _flat(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ def test_only_the_deltas_that_the_private_model_gave_are_formal(tmp_path: Any, m
     monkeypatch.chdir(tmp_path)
     ledger = open_ledger("budget.db", create=True)
     pins = [{"id": ledger.id, "head_key": ledger.head_key}]
-    monkeypatch.setattr("sacro_deltab.session.acro_session._pins", lambda trust, ruleset: pins)
+    monkeypatch.setattr("sacro_deltab.session.core.pins_of", lambda trust, ruleset: pins)
     public, people = smith_cohort(600, 10, seed=1), smith_cohort(400, 10, seed=2)
     basis = Basis.from_public(public.X, public.age, public.feature_names, n_components=3, made_on="public people")
     ledger.register_bounds(basis.digest, "TRE staff")

@@ -248,8 +248,7 @@ class _Maker:
         """Facts about the people a model was trained on; the weights themselves were noised."""
         import numpy as np
 
-        from ...measure.measure import dof_check, max_abs_z
-        from ...session.weights import training_facts
+        from ...measure.measure import dof_check, max_abs_z, training_facts
 
         facts: dict[str, Any] = {}
         public, noisy_n = self.value("n.origin") == "public_bound", self.value("n.origin") == "noisy"

@@ -1,0 +1,199 @@
+"""What a session knows, whatever it is wrapped around: rules, people, budget, journal, entries. It imports no ACRO.
+
+The functions of this room take the core; `acro_session.DeltabSession` is its thin face.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import uuid
+from collections.abc import Mapping, MutableMapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..base.errors import InputError, RefusedError, SacroDeltabError
+from ..cohort import Cohort
+from ..judging.said import Said, read_said
+from ..ledger import partition_key
+from ..ledger.trust import load_trust
+from ..measure.measure import computed
+from ..measure.people import numbers
+from ..rules import RuleSet, load_ruleset, load_waivers
+from ..rules.facts import Fact
+from .budget import Budget
+from .entries import Entry
+from .journal import Journal
+from .plausible import refuse_other_than_deltas
+from .state import State, config_digest
+from .trained import TrainedHere
+
+OWN_KEY = "deltab"  # our entry in the live session's configuration: the viewer shows it under "ACRO risk profile"
+
+
+class LiveRecords(Protocol):
+    """What is used of the live session that keeps the records (`acro.ACRO`)."""
+
+    config: MutableMapping[str, Any]
+    results: Any
+
+    def finalise(self, path: str, ext: str) -> Any:
+        """Write the records into a folder."""
+
+
+class SessionCore:
+    """Rules, people, budget, journal and entries of one session.
+
+    Parameters are those of `DeltabSession`; `live` is the session that keeps the records.
+    """
+
+    def __init__(
+        self,
+        live: LiveRecords,
+        *,
+        cohort: str | Cohort,
+        rules: str | Path | None = None,
+        profile: str | Path | None = None,
+        ledger: str | Path = "budget.db",
+        trust: str | Path | None = None,
+        declare: str | Path | Mapping[str, Any] | None = None,
+        attest: str | Path | Mapping[str, Any] | None = None,
+        people: Any | None = None,
+        ages: Any | None = None,
+        cohort_id: str | None = None,
+        who: str | None = None,
+        journal: str | Path = ".sacro_deltab",
+        waivers: str | Path | None = None,
+        resumed: Path | None = None,
+    ) -> None:
+        self.live = live
+        self.ruleset = load_ruleset(rules, profile=profile)
+        if not isinstance(cohort, str):
+            if not hasattr(cohort, "person_ids"):
+                raise InputError(
+                    "cohort= is the TRE's id of these people, or a Cohort", next_step="Give its id as text."
+                )
+            people = cohort.person_ids if people is None else people
+            ages = cohort.age if ages is None else ages
+            cohort = cohort_id or "cohort"
+        self.cohort = _cohort_name(cohort)
+        self.declared: Said = read_said(declare, "researcher", self.ruleset)
+        self.attested: Said = _with_profile(read_said(attest, "tre_staff", self.ruleset), self.ruleset)
+        self.waivers = () if waivers is None else tuple(load_waivers(waivers))
+        self.id = str(uuid.uuid4())
+        self.salt = secrets.token_hex(32)
+        self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self.budget = Budget(
+            ledger,
+            partition=self.cohort,
+            unit="person",
+            ruleset=self.ruleset,
+            pins=pins_of(trust, self.ruleset),
+            who=who,
+        )
+        self.state = State(self.ruleset, people=people, ages=ages)
+        self.entries: list[Entry] = []
+        self._origins: dict[bytes, str] = {}
+        self._own_deltas: set[bytes] = set()
+        self.models: dict[int, TrainedHere] = {}
+        self.resumed = resumed is not None
+        self.n_least: int | None = None  # of a model under add_remove, trained before the session was taken up again
+        self.attack_report: Path | None = None
+        self.config_changes: list[str] = []
+        self.not_checked: list[str] = []
+        self.repairs: list[dict[str, Any]] = []  # of the input, counted: inside only
+        self.remembered: set[str] = set()
+        self.config = config_digest(live.config, OWN_KEY)
+        live.config[OWN_KEY] = {
+            "rule_set": f"{self.ruleset.id} {self.ruleset.version}",
+            "sha256": self.ruleset.sha256,
+            "session": self.id,
+        }
+        self.went_along: set[str] = set()  # outputs that were dropped with what they were made of
+        self.orphans: list[int] = []
+        self.finalised: Path | None = None
+        if resumed is None:
+            self.journal = Journal.create(Path(journal) / self.id)
+            self.journal.write("start", self._start_json())
+        else:
+            self.journal = Journal(resumed)
+        ids = self.state.ids
+        self.budget.register(ids)
+        if ids is None:
+            self.not_checked.append("whether these people are in another cohort: there are no person ids")
+            self.not_checked.append("whether a person has several rows: rows were taken as people")
+
+    def model_origin(self, values: Any) -> dict[str, Fact]:
+        """Where the model that gave these deltas comes from, as far as the session knows."""
+        return computed(model__origin=self._origins.get(_content_digest(values), "unprotected"))
+
+    def refuse_other_than_deltas(self, values: Any, people: Any) -> None:
+        """Refuse values that cannot be deltas in years; those that a model trained here gave its own people may be
+        large."""
+        own = _content_digest(values) in self._own_deltas
+        refuse_other_than_deltas(people, self.ruleset.parameters, self.state.ages(), own=own)
+
+    def remember_origin(self, values: Any, origin: str, *, own: bool = False) -> None:
+        """Note where an array of deltas comes from, by its content: an array changed afterwards is another one."""
+        self._origins[_content_digest(values)] = origin
+        roster = self.state.people
+        if roster is not None and roster.codes.size == len(values):
+            self.state.known.append(roster.mean_by_person(values))
+        if own:
+            self._own_deltas.add(_content_digest(values))
+
+    def require_open(self) -> None:
+        """Refuse where the folder was written already."""
+        if self.finalised is not None:
+            raise RefusedError("the session is finalised", next_step="Start a new session for more outputs.")
+
+    def find(self, name: str) -> Entry:
+        """The output of that name."""
+        for entry in self.entries:
+            if entry.name == name:
+                return entry
+        called = f" called {name!r}" if isinstance(name, str) else ""
+        raise InputError(f"the session has no such output{called}", next_step="See session.entries for their names.")
+
+    def _start_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "cohort": self.cohort,
+            "rule_set": {"id": self.ruleset.id, "version": self.ruleset.version, "sha256": self.ruleset.sha256},
+            "started": self.started,
+            "salt": self.salt,
+        }
+
+
+def _content_digest(values: Any) -> bytes:
+    """SHA-256 of a column of numbers; stays in memory."""
+    return sha256(numbers(values).tobytes()).digest()
+
+
+def _cohort_name(cohort: str) -> str:
+    with contextlib.suppress(SacroDeltabError):
+        partition_key(cohort)
+        return cohort
+    raise InputError(
+        f"{cohort!r} cannot name a cohort", next_step="Use the TRE's id for these people: letters, digits, - and _."
+    )
+
+
+def pins_of(trust: str | Path | None, ruleset: RuleSet) -> list[Mapping[str, Any]]:
+    pins: list[Mapping[str, Any]] = []
+    if ruleset.profile is not None:
+        pins += [dict(pin) for pin in ruleset.profile.ledgers]
+    if trust is not None:
+        pins += [{"id": ledger.id, "head_key": ledger.head_key} for ledger in load_trust(trust).ledgers]
+    return pins
+
+
+def _with_profile(said: Said, ruleset: RuleSet) -> Said:
+    """A site profile may pin attested values; a file cannot overrule them."""
+    if ruleset.profile is None or not ruleset.profile.attest:
+        return said
+    by = said.by or f"site profile {ruleset.profile.id}"
+    return replace(said, by=by, facts={**said.facts, **ruleset.profile.attest})
