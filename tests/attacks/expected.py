@@ -26,7 +26,6 @@ EXPECTED: dict[str, str] = {
     "desk_old_acro": DESK,
     "desk_two_folders": DESK,
     "desk_withheld": DESK,
-    "diff_sees": DESK,
     "empty_people": PEOPLE,
     "engine": ATTACKER,
     "fresh_budget": PEOPLE,
@@ -37,9 +36,7 @@ EXPECTED: dict[str, str] = {
     "order": ATTACKER,
     "orderly_refusal": BUILT,
     "own_numbers": PEOPLE,
-    "p_value_stays": ATTACKER,
     "plan_truth": FORMAL,
-    "plot_outlives_table": ATTACKER,
     "pooled_baseline": POOLING,
     "printed_codes": LAW,
     "public_n": ATTACKER,
@@ -52,7 +49,6 @@ EXPECTED: dict[str, str] = {
     "spend_last": PEOPLE,
     "tables_large": ATTACKER,
     "three_summaries": ATTACKER,
-    "tightened_table": LAW,
     "waiver_request": LAW,
 }
 
