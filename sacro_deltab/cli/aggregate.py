@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ..base.errors import InputError
+from .progress import say
 
 HISTORY = "federation-history.jsonl"
 _AGGREGATE = """Pool what two or more TREs released into one model, without a link between them.
@@ -117,7 +118,7 @@ def aggregate(
         attest=attest, history=history or trust.absolute().parent / HISTORY, key=key,
         passphrase=_passphrase(key, passphrase_file), require_decided=require_decided, at=_day(at),
     )  # fmt: skip
-    pooling = run(order, _progress)
+    pooling = run(order, say)
     if as_json:
         _print_json({**report_json(pooling), "folder": str(out)})
         return
@@ -254,7 +255,7 @@ def simulate(
         worlds = [sim.table_world(X, ages, names, labels, public=public, nodes=nodes, n_components=n_components,
                                   age_range=_range(age_range), seed=seed + k) for k in range(repeats)]  # fmt: skip
     budgets: list[float | None] = [None, *(epsilon or [1.0, 4.0])]
-    found = sim.simulate_federation(worlds, epsilons=budgets, say=_progress)
+    found = sim.simulate_federation(worlds, epsilons=budgets, say=say)
     if plot is not None:
         sim.plot(found, plot)
     if as_json:
@@ -290,10 +291,6 @@ def _day(text: str | None) -> Any:
     from .certify import _day as read
 
     return None if text is None else read(text)
-
-
-def _progress(text: str) -> None:
-    typer.echo(f"… {text}", err=True)
 
 
 def _print_json(data: Any) -> None:

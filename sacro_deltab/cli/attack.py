@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..base.errors import InputError
+from .progress import say
 
 _HELP = """Membership inference on deltab weights: would they tell whether somebody was in the study?
 
@@ -72,7 +73,7 @@ def attack(
         n_components=n_components, id_column=id_column, age_column=age_column, ignore=tuple(ignore or ()),
         shadows=shadows, seed=seed,
     )  # fmt: skip
-    report = run_attack(plan, _progress)
+    report = run_attack(plan, say)
     if out is not None:
         report.save(out)
     if as_json:
@@ -80,10 +81,6 @@ def attack(
     else:
         _print(report, out)
     raise typer.Exit(1 if report.verdict == "above_bound" else 0)
-
-
-def _progress(text: str) -> None:
-    typer.echo(f"… {text}", err=True)
 
 
 def _print(report: Any, out: Path | None) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..base.errors import InputError
+from .progress import say
 
 _HELP = """What ε buys at this N, F and J, before anything is spent; no person's data is read.
 
@@ -53,7 +54,7 @@ def plan(
     from ..privacy.basis import Basis
     from ..privacy.plan.planning import plan_training
 
-    typer.echo("… simulating (seconds; at once when this was asked before)", err=True)
+    say("simulating (seconds; at once when this was asked before)")
     answer = plan_training(
         n, features, n_components, epsilon=epsilon, delta_dp=delta_dp, adjacency=adjacency,
         basis=None if basis is None else Basis.load(basis), shared_basis=not no_basis, use_cache=cache,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..base.errors import InputError
+from .progress import say
 
 _RUN = """Train, noise, judge, and write the folder that an output checker opens.
 
@@ -133,9 +134,9 @@ def run(
     if job is not None:
         from ..run.job_run import run_job
 
-        outcome = run_job(job, plan, _progress)
+        outcome = run_job(job, plan, say)
     else:
-        outcome = run_plan(plan, _progress)
+        outcome = run_plan(plan, say)
     _print(outcome, account(outcome), as_json)
     raise typer.Exit(outcome.exit_code)
 
@@ -154,7 +155,7 @@ def demo(
     """See _DEMO."""
     from ..run.demo import run_demo, story
 
-    outcome = run_demo(out, ledger, _progress, declare=declare, attest=attest)
+    outcome = run_demo(out, ledger, say, declare=declare, attest=attest)
     _print(outcome, story(outcome), as_json)
 
 
@@ -187,10 +188,6 @@ def _widths(text: str | None) -> tuple[float, ...]:
     if any(not 0 < width < 200 for width in widths):
         raise InputError("an age band must be wider than 0 years", next_step="For example --age-bands 5,10.")
     return widths
-
-
-def _progress(text: str) -> None:
-    typer.echo(f"… {text}", err=True)
 
 
 def _print(outcome: Any, lines: list[str], as_json: bool) -> None:

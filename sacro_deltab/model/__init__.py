@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from .base import ModelInputError, one_blas_thread, round_significant
 from .change import AgeChange, max_age_change
+from .linear import MODELS, LinearForm, Model
 from .moments import Moments
-from .weights import MODELS, LinearForm, Model, Weights
+from .predicting import Prediction, Recalibration
+from .weights import Weights
 
 if TYPE_CHECKING:
     from .brain_age import BrainAgeDelta
@@ -33,6 +35,8 @@ __all__ = [
     "Model",
     "ModelInputError",
     "Moments",
+    "Prediction",
+    "Recalibration",
     "Weights",
     "cross_validate",
     "max_age_change",

@@ -37,7 +37,8 @@ from .algebra import (
     wanted_components,
 )
 from .base import Array, ModelInputError, one_blas_thread
-from .weights import Model, Weights
+from .linear import Model
+from .weights import Weights
 
 
 class BrainAgeDelta(RegressorMixin, BaseEstimator):  # type: ignore[misc]

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .base import ModelInputError
-from .weights import LinearForm, Model, Weights
+from .linear import LinearForm, Model
+from .weights import Weights
 
 
 @dataclass(frozen=True)

@@ -12,36 +12,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..base.errors import InputError
 from .base import Array, ModelInputError, round_significant, round_to_step
+from .linear import (
+    MODELS,
+    LinearForm,
+    Model,
+    ages_of,
+    check_names,
+    default_confound_names,
+    matrix,
+    polynomial,
+    row_pinv,
+)
+from .predicting import Prediction, prepare
+from .stored import stored_fields
 
-Model = Literal["simple", "unbiased", "unbiased_quadratic", "alternate", "alternate_quadratic"]
-MODELS: tuple[str, ...] = get_args(Model)
+_ALWAYS = ("feature_names", "x_mean", "x_std")
 _ROWS = 2048  # rows worked on at once: bounds the temporary arrays at about 2048 x F
 
 
-@dataclass(frozen=True)
-class LinearForm:
-    """One model as a formula: ``intercept + coef.x + conf_coef.c + poly[0] + poly[1] u + poly[2] u^2``.
-
-    `coef` is per standardised feature, or per raw feature unit after `Weights.folded(raw_units=True)`;
-    `conf_coef` per raw confound unit; `poly` in years per power of ``u = age - y_mean`` (years).
-    With ``target="age"`` the value is the predicted (brain) age, with ``"delta"`` the delta; both in years.
-    """
-
-    intercept: float
-    coef: Array
-    conf_coef: Array
-    poly: tuple[float, float]
-    y_mean: float
-    target: Literal["age", "delta"]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Weights:
     """Frozen weights of one brain-age model; no per-subject value fits in here.
 
@@ -130,6 +127,77 @@ class Weights:
         value.setflags(write=False)
         object.__setattr__(self, name, value)
 
+    def __repr__(self) -> str:
+        there = [f.name for f in fields(self) if f.name not in _ALWAYS and getattr(self, f.name) is not None]
+        return f"Weights({len(self.feature_names)} features, J = {self.n_components}; {', '.join(there)})"
+
+    @classmethod
+    def load(cls, path: str | Path, *, parts: bool = False) -> Weights:
+        """Weights from a session's or a pooled folder (its folded weights), or from a JSON file of their fields.
+
+        Parameters
+        ----------
+        parts
+            Take β₁ and the components where the folder has them: only the alternate models need them.
+
+        Raises
+        ------
+        InputError
+            Naming what is missing or does not fit.
+        """
+        try:
+            return cls(**stored_fields(path, parts=parts))
+        except TypeError as error:
+            raise InputError("the file does not hold the fields of weights", path=path) from error
+        except ModelInputError as error:
+            raise InputError(error.what, path=path, next_step=error.next_step) from error
+
+    def to_json(self) -> dict[str, Any]:
+        """Every field as JSON; `load` reads it back."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in values.items() if v is not None}
+
+    @property
+    def best_model(self) -> Model:
+        """The delta with the most of the age bias taken off that these weights can give."""
+        if self.b2sq is not None and self.ysq_mean is not None and self.ysq_slope is not None:
+            return "unbiased_quadratic"
+        return "simple" if self.b2 is None else "unbiased"
+
+    def predict(
+        self,
+        frame: Any,
+        age: npt.ArrayLike | None = None,
+        confounds: npt.ArrayLike | None = None,
+        *,
+        model: Model | str | None = None,
+        aliases: bool = True,
+    ) -> Prediction:
+        """Brain age, and delta where ages are given, for each row of a table (per person: inside only).
+
+        Features are found by name whatever their order, also under FreeSurfer's, ENIGMA's or UK Biobank's other names
+        (`aliases`); a missing value or column becomes the model's centre, and is counted.
+
+        Parameters
+        ----------
+        frame
+            A data frame (pandas or polars) with named columns; others than the model's features are not looked at.
+        age
+            Ages in years, in the order of the rows, or the name of a column of the frame.
+        model
+            Which delta; by default the least biased one that these weights hold.
+        """
+        ready = prepare(frame, self.feature_names, self.x_mean, aliases=aliases)
+        kind = str(model or (self.best_model if age is not None else "simple"))
+        columns: dict[str, Any] = {}
+        if age is None:
+            columns["predicted_age"] = self.predict_age(ready.matrix, confounds=confounds, model=kind)
+        else:
+            ages = np.asarray(frame[age] if isinstance(age, str) else age, dtype=np.float64)
+            delta = self.delta(ready.matrix, ages, confounds, kind)
+            columns = {"predicted_age": ages + delta, "delta": delta}
+        return Prediction.of(columns, ready, kind)
+
     @property
     def centre(self) -> Array:
         """Centre of each feature, raw unit; the same numbers as `x_mean`."""
@@ -176,12 +244,12 @@ class Weights:
             mean, slope = float(self._need("ysq_mean", model)), float(self._need("ysq_slope", model))
             return self.b1, -1.0 - linear + square * slope, -square, square * mean
         if model == "alternate":
-            back = _row_pinv(self._need("gamma", model)[0])
+            back = row_pinv(self._need("gamma", model)[0])
             return back, -float(self._need("gamma", model)[0] @ back), 0.0, 0.0
         if model == "alternate_quadratic":
             gamma = self._need("gammasq", model)
             mean, slope = float(self._need("ysq_mean", model)), float(self._need("ysq_slope", model))
-            back = _row_pinv(gamma[0])
+            back = row_pinv(gamma[0])
             square = float(gamma[1] @ back)
             return back, -float(gamma[0] @ back) + square * slope, -square, square * mean
         raise ModelInputError(f"Unknown model {model!r}.", next_step=f"Use one of {', '.join(MODELS)}.")
@@ -215,8 +283,8 @@ class Weights:
         """
         form = self.form(model)
         x, c = self._rows(X, confounds)
-        ages = _ages(age, x.shape[0])
-        return self._linear(form, x, c) + _polynomial(form, ages - form.y_mean)
+        ages = ages_of(age, x.shape[0])
+        return self._linear(form, x, c) + polynomial(form, ages - form.y_mean)
 
     def predict_age(
         self,
@@ -237,8 +305,8 @@ class Weights:
         return np.asarray(self.delta(X, age, confounds, model) + np.asarray(age, dtype=np.float64).ravel())
 
     def _rows(self, X: npt.ArrayLike, confounds: npt.ArrayLike | None) -> tuple[Array, Array | None]:
-        _check_names(X, self.feature_names, "feature")
-        x = _matrix(X, len(self.feature_names), "features")
+        check_names(X, self.feature_names, "feature")
+        x = matrix(X, len(self.feature_names), "features")
         if self.conf_beta is None:
             if confounds is not None:
                 raise ModelInputError(
@@ -249,8 +317,8 @@ class Weights:
             raise ModelInputError(
                 "This model was fitted with confounds.", next_step="Give the same confounds for every person."
             )
-        _check_names(confounds, self.conf_names, "confound")
-        c = _matrix(confounds, len(self.conf_names), "confounds")
+        check_names(confounds, self.conf_names, "confound")
+        c = matrix(confounds, len(self.conf_names), "confounds")
         if c.shape[0] != x.shape[0]:
             raise ModelInputError("Features and confounds have different numbers of rows.")
         return x, c
@@ -323,61 +391,3 @@ class Weights:
             return round_significant(values, significant_figures)
 
         return self.map(change)
-
-
-def default_confound_names(k: int) -> tuple[str, ...]:
-    """Names of confounds that came without any: `confound_1`, ...; these are not enforced."""
-    return tuple(f"confound_{i + 1}" for i in range(k))
-
-
-def _row_pinv(row: Array) -> Array:
-    """Pseudo-inverse of one row vector (F-vector); zero for a zero row."""
-    square = float(row @ row)
-    return np.zeros_like(row) if square == 0.0 else np.asarray(row / square)
-
-
-def _polynomial(form: LinearForm, u: Array) -> Array:
-    return np.asarray(form.poly[0] * u + form.poly[1] * (u * u))
-
-
-def _matrix(values: npt.ArrayLike, columns: int, what: str) -> Array:
-    try:
-        out = np.ascontiguousarray(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError) as error:
-        raise ModelInputError(f"The {what} are not all numbers.") from error
-    if out.ndim == 1 and columns == 1 and what == "confounds":
-        out = out.reshape(-1, 1)
-    if out.ndim != 2 or out.shape[1] != columns:
-        raise ModelInputError(
-            f"The {what} are not a table of {columns} column(s), which the model knows.",
-            next_step="Give the columns the model was fitted on, in that order.",
-        )
-    if not np.isfinite(out).all():
-        raise ModelInputError(f"The {what} hold NaN or infinity.", next_step="Impute or drop before predicting.")
-    return out
-
-
-def _ages(age: npt.ArrayLike, rows: int) -> Array:
-    out = np.asarray(age, dtype=np.float64).ravel()
-    if out.shape[0] != rows:
-        raise ModelInputError("Ages and features have different numbers of rows.")
-    if not np.isfinite(out).all():
-        raise ModelInputError("The ages hold NaN or infinity.")
-    return out
-
-
-def _check_names(X: Any, names: tuple[str, ...], what: str) -> None:
-    columns = getattr(X, "columns", None)
-    if columns is None:
-        return
-    got = tuple(str(c) for c in columns)
-    if got == names or (what == "confound" and names == default_confound_names(len(names))):
-        return
-    missing = [n for n in names if n not in set(got)]
-    extra = [n for n in got if n not in set(names)]
-    detail = "in another order" if not missing and not extra else f"{len(missing)} missing, {len(extra)} unknown"
-    first = f" (first: {(missing + extra)[0]!r})" if missing or extra else ""
-    raise ModelInputError(
-        f"The {what} columns are not those of the model: {detail}{first}.",
-        next_step="Select the model's columns, in their order.",
-    )

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from sacro_deltab.base.errors import InputError
 from sacro_deltab.cli import attack
 from sacro_deltab.cohort.simulate import Simulated, smith_cohort
-from sacro_deltab.model import BrainAgeDelta
+from sacro_deltab.model import BrainAgeDelta, Weights
 from sacro_deltab.privacy import Basis, train_private
 from sacro_deltab.privacy.attack.checks import reconstruction, variance_ratio
 from sacro_deltab.privacy.attack.membership import attack_report, check_report, not_run, plain_trainer, private_trainer
@@ -34,7 +34,6 @@ from sacro_deltab.privacy.attack.stats import (
     one_target,
     tpr_at,
 )
-from sacro_deltab.privacy.attack.weights import read_weights, weights_json
 from sacro_deltab.privacy.mean_fractions import denominator
 from sacro_deltab.privacy.mechanisms import mu_of
 
@@ -212,15 +211,15 @@ def test_a_perfect_attack_is_certain() -> None:
 def test_weights_are_read_back(tmp_path: Path) -> None:
     people = smith_cohort(120, 6, seed=1)
     weights = BrainAgeDelta(n_components=3).fit(people.X, people.age).weights_
-    (tmp_path / "w.json").write_text(json.dumps(weights_json(weights)))
-    again = read_weights(tmp_path / "w.json")
+    (tmp_path / "w.json").write_text(json.dumps(weights.to_json()))
+    again = Weights.load(tmp_path / "w.json")
     np.testing.assert_array_equal(again.delta(people.X, people.age), weights.delta(people.X, people.age))
     for text in ("{}", "[]", "nonsense", '{"a": 1}', '{"feature_names": ["a"], "x_mean": "b"}'):
         (tmp_path / "bad.json").write_text(text)
         with pytest.raises(InputError, match=r"bad\.json"):
-            read_weights(tmp_path / "bad.json")
+            Weights.load(tmp_path / "bad.json")
     with pytest.raises(InputError, match="folded"):
-        read_weights(tmp_path)
+        Weights.load(tmp_path, parts=True)
 
 
 def test_weights_of_a_folder_predict_the_same(tmp_path: Path) -> None:
@@ -244,7 +243,7 @@ def test_weights_of_a_folder_predict_the_same(tmp_path: Path) -> None:
     for document in documents[:1], documents:
         for one in document:
             (tmp_path / f"{one.name}.json").write_text(one.to_json())
-        again = read_weights(tmp_path)
+        again = Weights.load(tmp_path, parts=True)
         got = again.predict_age(people.X, confounds=conf)
         np.testing.assert_allclose(got, weights.predict_age(people.X, confounds=conf), atol=1e-8)
     assert {c.check: c.outcome for c in reconstruction(again, 120)}["b2_identity"] == "holds"
@@ -272,7 +271,7 @@ def test_command(basis: Basis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert json.loads(private.stdout)["bound"]["max_auc"] == pytest.approx(0.56646, abs=1e-4)
     people = smith_cohort(60, 60, seed=1)
     weights = BrainAgeDelta(n_components=10).fit(people.X, people.age).weights_
-    Path("w.json").write_text(json.dumps(weights_json(weights)))
+    Path("w.json").write_text(json.dumps(weights.to_json()))
     held = ["--held-out-ages", "ages_out.csv", "--held-out-features", "idps_out.csv", "--json"]
     own = CliRunner().invoke(app, [*inputs, "--n-components", "10", "--weights", "w.json", *held])
     assert json.loads(own.stdout)["subject"] == "weights"

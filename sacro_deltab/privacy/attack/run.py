@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...base.errors import InputError
+from ...model.weights import Weights
 from .membership import SHADOWS, AttackReport, attack_report, plain_trainer, private_trainer
 
 if TYPE_CHECKING:
@@ -45,10 +46,8 @@ class AttackPlan:
 
 def run_attack(plan: AttackPlan, say: Say) -> AttackReport:
     """Do it. Nothing is spent and nothing is written."""
-    from .weights import read_weights
-
     cohort = _read(plan, plan.ages, plan.features, plan.confounds)
-    weights = None if plan.weights is None else read_weights(plan.weights)
+    weights = None if plan.weights is None else Weights.load(plan.weights, parts=True)
     if weights is not None:
         cohort = cohort.select(weights.feature_names)
     trainer, statement = _trainer(plan, cohort)
