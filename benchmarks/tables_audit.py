@@ -17,7 +17,8 @@ from fractions import Fraction
 import numpy as np
 from tables_instances import instance
 
-from sacro_deltab.measure.linked import LinkedTables, PrintedCell
+from sacro_deltab.measure.linked import LinkedTables
+from sacro_deltab.measure.numbers import PrintedCell
 from sacro_deltab.tables import Protection, TablePolicy, audit_pattern, exactly_disclosed, protect
 
 POLICY = TablePolicy(

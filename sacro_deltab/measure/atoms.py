@@ -14,7 +14,7 @@ from .people import Floats, Ints
 if TYPE_CHECKING:
     from ..tables import Problem, TablePolicy
     from ..tables.table import Atom, Cell
-    from .linked import PrintedCell
+    from .numbers import PrintedCell
 
 
 def table_problem(
@@ -48,7 +48,7 @@ def table_problem(
     from ..tables.table import Attacker, Problem, PublishedSet
 
     people = [cell.members for cell in cells] + [margin.people for margin in known]
-    atoms, members, someone = _atoms(people, values)
+    atoms, members, someone = grouped(people, values)
     names = [f"a{i}" for i in range(len(atoms))]
     built: dict[str, Cell] = {}
     for index, cell in enumerate(cells):
@@ -89,7 +89,7 @@ def _nobody(means: bool) -> Atom:
     return Atom(0, 0.0, 0.0) if means else Atom(0)
 
 
-def _atoms(people: Sequence[Ints], values: Floats | None) -> tuple[list[Atom], list[Ints], Ints]:
+def grouped(people: Sequence[Ints], values: Floats | None) -> tuple[list[Atom], list[Ints], Ints]:
     """(atoms, the atoms of every group of people, one person of every atom)."""
     from ..tables.table import LARGEST, Atom
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .margins import Margin, margins
+from .numbers import Earlier, Moment, PrintedCell
 from .people import Floats, Ints
+from .sums import Sums
 from .table_audit import TableAudit
 
 if TYPE_CHECKING:
@@ -22,33 +24,6 @@ if TYPE_CHECKING:
 
 
 KEPT = 6  # problems and audits remembered
-
-
-@dataclass(frozen=True)
-class PrintedCell:
-    """One number over a group of people, as it is or would be printed.
-
-    `members` are positions in the session's register: the people who contribute (with a value, where there is a
-    statistic). statistic: "mean", "sd" or None (only N is printed). `variable` names the per-person values behind the
-    statistic. `any_rounded`: the table rounds all its Ns. `printed`: the mean that an earlier session printed of these
-    people; it counts for a variable whose mean over them prints the same.
-    """
-
-    output: str
-    key: str
-    members: Ints
-    role: str = "interior"
-    variable: str | None = None
-    statistic: str | None = None
-    shows_n: bool = True
-    any_rounded: bool = False
-    structural: bool = False
-    printed: float | None = None
-
-    @property
-    def id(self) -> str:
-        """Id of the cell in the problem."""
-        return f"{self.output}|{self.key}"
 
 
 @dataclass(frozen=True)
@@ -75,13 +50,23 @@ class LinkedTables:
     complementary: set[str] = field(default_factory=set)
     ages: Callable[[], Floats | None] | None = None  # years of the register's people, where they are known
     training: list[Ints] = field(default_factory=list)  # people known to have been trained on, besides what is found
+    moments: dict[str, tuple[Moment, ...]] = field(default_factory=dict)  # what outputs without cells tell, by output
+    earlier: list[Earlier] = field(default_factory=list)  # … and what earlier sessions did
     version: int = 0  # of the cells
     _built: list[tuple[Any, Any, Floats | None, Problem]] = field(default_factory=list)  # the last problems
     _judged: list[tuple[Problem, frozenset[str], Verdict]] = field(default_factory=list)  # … and audits
 
-    def publish(self, cells: Sequence[PrintedCell], suppressed: Iterable[str], complementary: Iterable[str]) -> None:
-        """Add the cells of an accepted output; `suppressed` and `complementary` are row keys."""
+    def publish(
+        self,
+        cells: Sequence[PrintedCell],
+        suppressed: Iterable[str],
+        complementary: Iterable[str],
+        moments: Sequence[Moment] = (),
+    ) -> None:
+        """Add the numbers of an accepted output; `suppressed` and `complementary` are row keys."""
         self.version += 1
+        if moments:
+            self.moments[moments[0].output] = tuple(moments)
         gone, extra = set(suppressed), set(complementary)
         for cell in cells:
             self.cells[cell.id] = cell
@@ -93,6 +78,7 @@ class LinkedTables:
     def retract(self, output: str) -> None:
         """Forget every cell of one output: it is no longer asked to leave."""
         self.version += 1
+        self.moments.pop(output, None)
         gone = [name for name, cell in self.cells.items() if cell.output == output]
         for name in gone:
             del self.cells[name]
@@ -103,11 +89,60 @@ class LinkedTables:
         """Whether everything printed would be safe were one output not printed."""
         names: list[str | None] = [*self.variables()] or [None]
         gone = frozenset(self.suppressed - self.complementary)
-        return all(self.verdict(v, (), gone, without=output).safe for v in names)
+        if not all(self.verdict(v, (), gone, without=output).safe for v in names):
+            return False
+        return not self.sums(without=output).small(self.policy.min_n)
 
-    def context(self, candidate: Sequence[PrintedCell]) -> Context:
+    def context(self, candidate: Sequence[PrintedCell], moments: Sequence[Moment] = ()) -> Context:
         """The judge's view of an output that is not yet published."""
-        return Context(self, tuple(candidate))
+        return Context(self, tuple(candidate), tuple(moments))
+
+    def sums(
+        self,
+        cells: Sequence[PrintedCell] = (),
+        moments: Sequence[Moment] = (),
+        gone: frozenset[str] = frozenset(),
+        *,
+        without: str | None = None,
+    ) -> Sums:
+        """Every sum that is told, with those of a candidate added; those of a table's own variable are left to its
+        problem, which has them all."""
+        own = {*self.variables(), *(c.variable for c in cells if c.statistic is not None)}
+        found = Sums()
+        for cell in (*self.cells.values(), *cells):
+            hidden = cell.id in gone or cell.id in self.suppressed
+            if cell.variable is not None and cell.statistic == "sd" and not hidden and cell.output != without:
+                found.add((cell.variable, cell.variable), cell.output, cell.members)
+        for moment in (*(m for told in self.moments.values() for m in told), *moments):
+            alone = len(moment.variables) == 1 and moment.variables[0] in own
+            if moment.exact and moment.output != without and not alone:
+                found.add(moment.variables, moment.output, moment.members)
+        for variables in list(found.told):
+            for old in self.earlier:
+                if old.about(variables, self.values):
+                    found.add(variables, old.output, old.members)
+        return found
+
+    def live(self) -> set[str]:
+        """Variables that something printed is about."""
+        printed = {c.variable for c in self.cells.values() if c.variable is not None}
+        return printed | {name for told in self.moments.values() for m in told for name in m.variables}
+
+    def _told(self, variable: str | None, moments: Sequence[Moment], without: str | None) -> list[PrintedCell]:
+        """Sums of a table's variable that outputs without cells tell, as cells that nobody can withhold."""
+        out: dict[str, PrintedCell] = {}
+        for moment in (*(m for told in self.moments.values() for m in told), *moments):
+            if moment.variables == (variable,) and moment.exact and moment.output != without:
+                key = moment.label if f"{moment.output}|{moment.label}" not in out else f"{moment.label} #{len(out)}"
+                cell = PrintedCell(
+                    moment.output, key, moment.members, "grand", variable, "mean", shows_n=moment.shows_n
+                )
+                out[cell.id] = cell
+        for i, old in enumerate(self.earlier):
+            if variable is not None and old.kind == "features" and old.about((variable,), self.values):
+                cell = PrintedCell(old.output, f"feature {i}", old.members, "grand", variable, "mean", shows_n=False)
+                out[cell.id] = cell
+        return list(out.values())
 
     def variables(self) -> list[str]:
         """Variables whose statistics are printed, most cells first; counts alone give one nameless entry."""
@@ -122,6 +157,7 @@ class LinkedTables:
         variable: str | None,
         candidate: Sequence[PrintedCell] = (),
         *,
+        moments: Sequence[Moment] = (),
         without: str | None = None,
         primary: Iterable[str] = (),
         fixed: bool = True,
@@ -135,12 +171,15 @@ class LinkedTables:
             c for c in self.cells.values() if c.output != without and (c.id not in self.complementary or not fixed)
         ]
         cells += [c for c in candidate if c.output != without]
+        told = self._told(variable, moments, without)
+        cells = [*self._with_sds(variable, cells), *told]
         if not cells:
             return None
         values = self.values.get(variable) if variable else None
         forced = frozenset({*primary, *(self.suppressed - self.complementary)} & {c.id for c in cells})
         with_ages = self.ages is not None and self.ages() is not None
-        key = (self.version, variable, tuple(map(id, candidate)), without, forced, fixed, len(self.training), with_ages)
+        held = (*candidate, *moments)
+        key = (self.version, variable, tuple(map(id, held)), without, forced, fixed, len(self.training), with_ages)
         for known, _, array, problem in self._built:
             if known == key and array is values:
                 return problem
@@ -153,13 +192,20 @@ class LinkedTables:
             variable,
             self.policy,
             self._margins(variable, cells),
-            must_publish=ids & (self.cells.keys() - self.suppressed) if fixed else frozenset(),
+            must_publish=(ids & (self.cells.keys() - self.suppressed) | {c.id for c in told}) if fixed else frozenset(),
             primary=forced,
             suppressed=frozenset(self.suppressed & ids),
         )
         # the candidate's cells are held so that their ids are not given to others
-        self._built = [*self._built[1 - KEPT :], (key, tuple(candidate), values, built)]
+        self._built = [*self._built[1 - KEPT :], (key, held, values, built)]
         return built
+
+    def _with_sds(self, variable: str | None, cells: list[PrintedCell]) -> list[PrintedCell]:
+        """SDs add up like means do (their squares): beside an SD table, whose cells print N, the SD of everybody says
+        as much as if N stood beside it."""
+        if not any(c.statistic == "sd" and c.variable == variable and c.shows_n for c in cells):
+            return cells
+        return [replace(c, shows_n=True) if c.statistic == "sd" and c.variable == variable else c for c in cells]
 
     def verdict(
         self, variable: str | None, candidate: Sequence[PrintedCell], gone: frozenset[str], **kw: Any
@@ -207,6 +253,7 @@ class Context:
 
     linked: LinkedTables
     candidate: tuple[PrintedCell, ...]
+    moments: tuple[Moment, ...] = ()
     notes: list[str] = field(default_factory=list)
 
     def protect(self, primary: frozenset[str]) -> frozenset[str]:
@@ -221,14 +268,14 @@ class Context:
             forced = frozenset(self._ids(primary | frozenset(chosen)))
             if (
                 not self._plainly_unsafe(variable, forced)
-                and self.linked.verdict(variable, self.candidate, forced).safe
+                and self.linked.verdict(variable, self.candidate, forced, moments=self.moments).safe
             ):
                 continue
             if self.linked.cells:
                 self.notes.extend(self._pairs(variable, forced))
-            problem = self.linked.problem(variable, self.candidate)
+            problem = self.linked.problem(variable, self.candidate, moments=self.moments)
             if problem is not None and not forced <= set(problem.primary):
-                problem = self.linked.problem(variable, self.candidate, primary=forced)
+                problem = self.linked.problem(variable, self.candidate, moments=self.moments, primary=forced)
             if problem is None:
                 continue
             try:
@@ -248,19 +295,25 @@ class Context:
         small = False
         pairs = list(self.notes)
         for variable in self._variables():
-            verdict = self.linked.verdict(variable, self.candidate, gone)
+            verdict = self.linked.verdict(variable, self.candidate, gone, moments=self.moments)
             fallen |= verdict.fallen
             small = small or verdict.small_group
             if not verdict.safe:
                 pairs += self._pairs(variable, gone)
-        return TableAudit(len(fallen & mine) + small, len(fallen) + small, tuple(dict.fromkeys(pairs)))
+        touched = {m.variables for m in self.moments if m.exact} | {
+            (c.variable, c.variable) for c in self.candidate if c.variable is not None and c.statistic == "sd"
+        }
+        sums = self.linked.sums(self.candidate, self.moments, gone).small(self.linked.policy.min_n, touched)
+        pairs += [derived.sentence for derived in sums]
+        own = len(fallen & mine) + small + len(sums)
+        return TableAudit(own, len(fallen) + small + len(sums), tuple(dict.fromkeys(pairs)))
 
     def _plainly_unsafe(self, variable: str | None, gone: frozenset[str]) -> bool:
         """Whether algebra alone gives a small group away: no whole audit is needed to say that something must go."""
         from ..tables.released import release
         from ..tables.span import Span
 
-        problem = self.linked.problem(variable, self.candidate)
+        problem = self.linked.problem(variable, self.candidate, moments=self.moments)
         if problem is None or not self.linked.cells:
             return False
         seen = release(problem, self.linked.pattern(problem, gone))
@@ -271,7 +324,7 @@ class Context:
         """Which outputs give a small group away together, and which of them to drop."""
         from ..tables import find_links
 
-        problem = self.linked.problem(variable, self.candidate)
+        problem = self.linked.problem(variable, self.candidate, moments=self.moments)
         if problem is None:
             return []
         pattern = self.linked.pattern(problem, gone)
@@ -283,6 +336,8 @@ class Context:
 
     def _variables(self) -> list[str | None]:
         mine = {c.variable for c in self.candidate if c.statistic is not None}
+        tables = set(self.linked.variables())
+        mine |= {m.variables[0] for m in self.moments if len(m.variables) == 1 and m.variables[0] in tables}
         found: list[str | None] = [v for v in mine if v is not None]
         found += [v for v in self.linked.variables() if v not in mine]
         if not mine or not found:
@@ -295,8 +350,3 @@ def problem_suppressed(problem_json: Mapping[str, Any], output: str) -> frozense
     sets = problem_json.get("published_sets", [])
     gone = sets[0]["suppressed"] if sets else []
     return frozenset(name.split("|", 1)[1] for name in gone if name.split("|", 1)[0] == output)
-
-
-def with_output(cells: Sequence[PrintedCell], output: str) -> tuple[PrintedCell, ...]:
-    """The same cells under another output name."""
-    return tuple(replace(cell, output=output) for cell in cells)

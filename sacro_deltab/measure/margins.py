@@ -25,7 +25,7 @@ from .people import Floats, Ints
 
 if TYPE_CHECKING:
     from ..tables.identities import Identity
-    from .linked import PrintedCell
+    from .numbers import PrintedCell
 
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)\s*(to under|to|up to|-|–|—|,|;|:)\s*(?:<\s*)?(\d+(?:\.\d+)?)")
 Limits = tuple[float, float]

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ..measure.numbers import Moment, Trace
 from ..outputs.document import OutputDocument
 from ..rules.facts import Facts, facts_from_json, facts_to_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .traces import Trace
 
 
 WORDS = {"pass": "meets the rules", "review": "a person must decide", "fail": "stays inside"}
@@ -155,6 +155,7 @@ class Candidate:
     n: int | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
     trace: Trace | None = None
+    moments: tuple[Moment, ...] = ()  # what the trace says, once it is judged
     made_of: str | None = None
 
 

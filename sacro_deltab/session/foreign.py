@@ -15,7 +15,7 @@ import numpy as np
 
 from ..base.errors import InputError
 from ..measure.grouping import make_grouping
-from ..measure.linked import PrintedCell
+from ..measure.numbers import PrintedCell
 from ..measure.people import MISSING, Grouping, Ints, label_text
 
 if TYPE_CHECKING:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..measure.linked import PrintedCell
+from ..measure.numbers import Earlier, PrintedCell, Trace, labels_of, member_sets
 from ..outputs.document import MARK, OutputDocument
 from ..rules.facts import Fact, FactValue, Provider
 from .entries import Candidate, Entry
-from .kin import Kinship, member_sets
-from .traces import Trace
+from .nearness import Nearness
 
 if TYPE_CHECKING:
     from .core import SessionCore
@@ -21,6 +21,9 @@ WITHOUT_CELLS = frozenset({"delta_quantiles", "idp_summary", "correlation", "p_v
 
 
 MEANS = ("mean_delta", "mean delta")  # columns and rows that hold one
+ROWS = {"idp_summary": "features", "correlation": "correlation"}
+_WHOLE = re.compile(r"all( \d+)?")  # key of the people behind an output without cells
+SDS = frozenset({"delta_sd", "delta_sd_by_group"})
 PUBLIC_N = "the public N"  # of the registered roster, which a training under zero_out_N_public takes as told
 UNCHECKED = "differences with earlier releases whose people the ledger does not know"
 MOST_SETS = 40  # distinct sets of people of one output that the ledger remembers one by one
@@ -43,15 +46,18 @@ def load_earlier(session: SessionCore) -> None:
     earlier = ledger.earlier_cells(session.cohort, ids)
     for name in {name for name, _, _ in state.earlier}:
         state.linked.retract(name)
-    state.earlier, cells = [], []
+    state.earlier, state.linked.earlier, cells = [], [], []
     for cell in earlier.cells:
         if cell.entry in state.own_releases or not any(value is not None for value in cell.published.values()):
             continue
         members = np.flatnonzero(np.frombuffer(cell.mask, dtype=np.uint8))
-        state.earlier.append((f"release {cell.entry}: {cell.output}", cell, members))
-        if cell.kind not in WITHOUT_CELLS:
-            name, mean = f"release {cell.entry}: {cell.output}", _mean_of(cell.published)
-            cells.append(PrintedCell(name, cell.key, members, "grand", printed=mean))
+        name = f"release {cell.entry}: {cell.output}"
+        state.earlier.append((name, cell, members))
+        if cell.kind in ROWS or cell.kind in SDS:
+            shown = {str(k): float(v) for k, v in cell.published.items() if isinstance(v, int | float)}
+            state.linked.earlier.append(Earlier(name, ROWS.get(cell.kind, "sd"), members, shown))
+        if cell.kind not in WITHOUT_CELLS or not _WHOLE.fullmatch(cell.key):
+            cells.append(PrintedCell(name, cell.key, members, "grand", printed=_mean_of(cell.published)))
     state.linked.publish(cells, (), ())
     state.history_head = head
     if earlier.unchecked and UNCHECKED not in session.not_checked:
@@ -92,7 +98,7 @@ def released_meanwhile(session: SessionCore) -> list[tuple[str, str]]:
     return bad
 
 
-def history_facts(session: SessionCore, candidate: Candidate, kin: Kinship) -> dict[str, Fact]:
+def history_facts(session: SessionCore, candidate: Candidate, near: Nearness) -> dict[str, Fact]:
     """`linked_release.any` and, where there is one, the smallest gap to it (a query on the people; stays inside).
 
     Outputs of this session count like earlier releases. Other numbers of exactly the same people count as a gap of
@@ -100,13 +106,13 @@ def history_facts(session: SessionCore, candidate: Candidate, kin: Kinship) -> d
     """
     now = list(_release_cells(session, candidate.cells, candidate.n, None, candidate.trace))
     gap = session.budget.ledger.smallest_gap(session.cohort, now)
-    known = [g for g in (gap, kin.gap) if g is not None]
+    known = [g for g in (gap, near.gap) if g is not None]
     for name in _other_numbers(session, candidate):
-        kin.notes.append(f"{name} and {candidate.document.name}: other numbers of the same people")
+        near.notes.append(f"{name} and {candidate.document.name}: other numbers of the same people")
         known.append(0)
     if gap is not None and gap < int(session.ruleset.parameters["min_n"]):
         for name in sorted({f"release {g.entry}: {g.output}" for g in _close(session, now)})[:3]:
-            kin.notes.append(f"{name} and {candidate.document.name}: about nearly the same people")
+            near.notes.append(f"{name} and {candidate.document.name}: about nearly the same people")
     values: dict[str, FactValue] = {"linked_release.any": bool(known)}
     if known:
         values["linked_release.smallest_gap"] = int(min(known))
@@ -131,7 +137,8 @@ def _other_numbers(session: SessionCore, candidate: Candidate) -> list[str]:
     out = []
     for name, cell, members in session.state.earlier:
         mine = people.get(cell.key)
-        if cell.kind != candidate.document.type or mine is None or not np.array_equal(mine, members):
+        years = cell.kind.startswith("delta_")
+        if not years or cell.kind != candidate.document.type or mine is None or not np.array_equal(mine, members):
             continue
         if cell.key == "all":
             rows = {str(row[0]): row[1] for row in candidate.document.rows}
@@ -212,16 +219,41 @@ def _release_cells(
         members = None if ids is None else tuple(ids[int(i)] for i in cell.members)
         out.append(ReleaseCell(cell.key, int(cell.members.size), members, _printed(entry, cell.key)))
     sets = [] if trace is None or ids is None else list(member_sets(trace))
-    if 0 < len(sets) <= MOST_SETS:
+    if len(sets) > MOST_SETS:
+        sets = []
+    if sets:
         assert ids is not None
         for key, people in sets:
-            shown = _printed(entry, None) if trace is not None and trace.kind == "quantiles" else {}
+            shown = _printed(entry, None)
+            if trace is not None and trace.kind != "quantiles":
+                here = set(labels_of(trace, people))
+                shown = {label: value for label, value in shown.items() if label in here}
             out.append(ReleaseCell(key, int(people.size), tuple(ids[int(i)] for i in people), shown))
-    elif not cells and n is not None:
+    out += _told_parts(session, trace, [people for _, people in sets])
+    if not sets and not cells and n is not None:
         roster = session.state.people
         everybody = ids is not None and roster is not None and n == roster.n_people
         out.append(ReleaseCell("all", int(n), tuple(ids) if everybody and ids is not None else None, {}))
     return out
+
+
+def _told_parts(session: SessionCore, trace: Trace | None, whole: Sequence[Any]) -> list[Any]:
+    """Groups that a statistic tells of besides its own people, such as those with the higher of two values."""
+    from ..ledger import ReleaseCell
+
+    ids = session.state.ids
+    if trace is None or ids is None:
+        return []
+    known = {people.tobytes() for people in whole}
+    groups = {
+        m.members.tobytes(): m.members
+        for m in session.state.linked.moments.get(trace.output, ())
+        if m.exact and len(m.variables) == 1 and m.members.tobytes() not in known
+    }
+    return [
+        ReleaseCell(f"part {i + 1}", int(people.size), tuple(ids[int(j)] for j in people), {"sum": "told"})
+        for i, people in enumerate([*groups.values()][:MOST_SETS])
+    ]
 
 
 def _printed(entry: Entry | None, key: str | None) -> dict[str, float | int | str | None]:

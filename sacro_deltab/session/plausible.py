@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.errors import RefusedError
-from ..measure.kin import two_levels
+from ..measure.columns import two_levels
 
 _USUAL = 12.0  # years; SD of delta of usual models is 3 to 8
 _FEW = 30

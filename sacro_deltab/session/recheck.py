@@ -20,19 +20,19 @@ def recheck(session: SessionCore) -> None:
     """
     from .foreign import add_foreign  # late: brings numpy
     from .history import load_earlier, released_meanwhile
-    from .kin import recheck_pairs  # late: brings numpy
     from .recording import notice_config
 
     notice_config(session)
     _refuse_exact_n(session)
     load_earlier(session)
     add_foreign(session)
-    for first, second in recheck_pairs(session):
+    linked = session.state.linked
+    for derived in linked.sums().small(linked.policy.min_n):
         raise RefusedError(
-            f"{first} and {second} together tell of a few people: their difference is about fewer than the minimum",
-            next_step=f"Take one of them back with session.drop({second!r}), then finalise.",
+            f"{derived.sentence}: together they tell of a few people",
+            next_step=f"Take one of them back with session.drop({derived.outputs[-1]!r}), then finalise.",
         )
-    audit = session.state.linked.context(()).audit(frozenset())
+    audit = linked.context(()).audit(frozenset())
     if audit.package == 0:
         for release, name in released_meanwhile(session):
             raise RefusedError(

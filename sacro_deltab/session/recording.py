@@ -15,7 +15,7 @@ from .. import __version__
 from ..base.errors import InputError, SacroDeltabError
 from ..judging.judge import Judged, judge_output
 from ..judging.record import Draft, add_record, stub_csv, summary_text, suppressed_cells, validate_draft
-from ..measure.linked import with_output
+from ..measure.numbers import moments, with_output
 from ..outputs.document import MARK, OutputDocument
 from ..rules import decision_to_json, outside_findings
 from ..rules.facts import Facts
@@ -23,7 +23,7 @@ from ..rules.types import Decision, Effect, Finding
 from ..tables.solver import SolverError
 from .entries import Candidate, Entry
 from .history import history_facts, load_earlier
-from .kin import WithKin, kinship
+from .nearness import nearness
 from .shape import refuse_hidden_text, shaped
 from .state import config_changes, config_digest
 from .tables import merges
@@ -43,6 +43,7 @@ def record(session: SessionCore, candidate: Candidate, *, preview: bool = False)
     notice_config(session)
     candidate = _unique_name(session, _plain_title(candidate))
     refuse_hidden_text(candidate.document, session.state.ids)
+    candidate = _with_moments(session, candidate)
     judged, notes = _judge(session, candidate)
     document = judged.document
     stays = document is None
@@ -99,13 +100,13 @@ def _judge(session: SessionCore, candidate: Candidate) -> tuple[Judged, tuple[st
 
     try:
         load_earlier(session)
-        kin = kinship(session, candidate)
-        history = history_facts(session, candidate, kin)
+        near = nearness(session, candidate)
+        history = history_facts(session, candidate, near)
         judged = judge_output(
             session.ruleset,
             candidate.facts.with_facts(*history.values()),
             candidate.document,
-            table=WithKin(session.state.linked.context(candidate.cells), kin),
+            table=session.state.linked.context(candidate.cells, candidate.moments),
             waivers=session.waivers,
         )
         judged = shaped(session, judged)
@@ -115,8 +116,19 @@ def _judge(session: SessionCore, candidate: Candidate) -> tuple[Judged, tuple[st
         return _broken(candidate, error), (f"the tables could not be judged: {error}",)
     except Exception as error:
         return _broken(candidate, error), (f"{type(error).__name__} while judging",)
-    notes = judged.problems + (judged.audit.pairs if judged.audit is not None else tuple(kin.notes))
-    return judged, notes + tuple(f"{', '.join(a.rules)}: {a.inside}" for a in judged.decision.advice)
+    attacked = () if judged.audit is None else judged.audit.pairs
+    advice = tuple(f"{', '.join(a.rules)}: {a.inside}" for a in judged.decision.advice)
+    return judged, tuple(dict.fromkeys((*judged.problems, *attacked, *near.notes, *advice)))
+
+
+def _with_moments(session: SessionCore, candidate: Candidate) -> Candidate:
+    """What an output without cells says, in the session's variables."""
+    if candidate.trace is None:
+        return candidate
+    state = session.state
+    return replace(
+        candidate, moments=moments(candidate.trace, state.book, state.linked.live(), state.linked.variables())
+    )
 
 
 def _broken(candidate: Candidate, error: Exception) -> Judged:
@@ -171,7 +183,7 @@ def _add(session: SessionCore, candidate: Candidate, entry: Entry) -> Entry:
     session.entries.append(done)
     session.went_along.discard(done.name)
     if not done.kept_inside:
-        session.state.linked.publish(candidate.cells, done.suppressed, done.complementary)
+        session.state.linked.publish(candidate.cells, done.suppressed, done.complementary, candidate.moments)
         if candidate.trace is not None:
             session.state.traces.append(candidate.trace)
     return done

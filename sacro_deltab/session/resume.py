@@ -11,12 +11,11 @@ import numpy as np
 
 from ..base.errors import InputError, RefusedError
 from ..judging.record import Draft, add_record, validate_draft
-from ..measure.linked import PrintedCell
+from ..measure.numbers import Moment, PrintedCell, Trace, moments
 from .core import SessionCore
 from .entries import Entry
 from .journal import Journal
 from .recording import properties, sdc_of
-from .traces import Trace
 
 Session = TypeVar("Session", bound=SessionCore)
 
@@ -93,6 +92,9 @@ def _take_up(session: SessionCore, entry: Entry, cells: list[dict[str, Any]], tr
         session.state.linked.values[name] = np.load(session.journal.folder / f"{name}.npy", allow_pickle=False)
     session.entries.append(replace(entry, uid=add_record(session.live, draft)))
     if not entry.kept_inside:
-        session.state.linked.publish(printed, entry.suppressed, entry.complementary)
+        state = session.state
+        told: tuple[Moment, ...] = ()
         if trace is not None:
-            session.state.traces.append(Trace.load(trace, session.journal.folder))
+            state.traces.append(Trace.load(trace, session.journal.folder))
+            told = moments(state.traces[-1], state.book, state.linked.live(), state.linked.variables())
+        state.linked.publish(printed, entry.suppressed, entry.complementary, told)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import InputError, RefusedError
-from ..measure.kin import copy_of, near
+from ..measure.columns import Known, copy_of, near
 from ..measure.linked import LinkedTables
+from ..measure.numbers import Book, Trace
 from ..measure.people import Floats, Roster, numbers, rows_of
 from ..tables import TablePolicy
-from .traces import Trace
 
 if TYPE_CHECKING:
     from ..rules import RuleSet
@@ -25,6 +25,7 @@ class State:
     def __init__(self, ruleset: RuleSet, *, people: Any | None, ages: Any | None) -> None:
         self.policy = TablePolicy.from_parameters(ruleset.parameters)
         self.linked = LinkedTables(self.policy, ages=self.ages)
+        self.book = Book(self.linked.values)
         self._ids = people
         self._ages = ages
         self._roster: Roster | None = None
@@ -36,7 +37,6 @@ class State:
         self.first_head = ""  # head of the ledger when the session began
         self.history_head = ""  # … when its releases were read last
         self.own_releases: set[int] = set()  # entries that this session wrote
-        self.last_kin: tuple[str, Any] = ("", None)  # pairs of the output judged last
         self.known: list[Floats] = []  # deltas that `session.deltas` gave, printed or not
         known = people if people is not None else ages
         if known is not None:
@@ -99,42 +99,41 @@ class State:
             0.1 years, and copies give more digits. For those of an earlier output with some people's changed: a mean
             with and one without the changed people is their sum.
         """
-        printed = {c.variable for c in self.linked.cells.values() if c.variable is not None}
         for known in self.known:
             copy = copy_of(known, values)
             if copy is not None and copy.share == 1.0 and not copy.identical:
                 raise RefusedError(_UNIT, next_step=_AS_THEY_ARE)
-        found: str | None = None
-        for name, known in [*self.linked.values.items(), *((None, v) for v in self.compared_with())]:
-            if name is not None and name not in printed:
-                continue
-            if name is not None and _is_part(values, known):
+        live = self.linked.live()
+        deltas = {c.variable for c in self.linked.cells.values()} | {
+            m.variables[0] for told in self.linked.moments.values() for m in told if not m.exact
+        }
+        names = [name for name in self.book.values if name in live]
+        for name in names:
+            if name in deltas and _is_part(values, self.book.values[name]):
                 return name
-            copy = copy_of(known, values)
-            if copy is None:
-                continue
-            if not copy.identical and copy.share > 0.5:
-                raise RefusedError(_UNIT, next_step=_AS_THEY_ARE)
-            if copy.share < 1.0 and not near(copy, known, values):
-                raise RefusedError(
-                    "these values are those of an earlier output with some people's changed",
-                    next_step="Release one of the two; mark people who do not count as missing.",
-                )
-            found = found or name
-        if found is not None:
-            known = self.linked.values[found]
-            self.linked.values[found] = np.where(np.isfinite(known), known, values)
-            return found
-        return self._new_variable(values)
+        columns = [name for name in names if name not in deltas]
+        like = Known([self.book.values[name] for name in columns]).like(values) if columns else []
+        found: str | None = None
+        for name in [*(name for name in names if name in deltas), *(columns[j] for j in like)]:
+            found = self._same(name, values, as_delta=name in deltas) or found
+        return found or self.book.new(values)
 
-    def compared_with(self) -> list[Floats]:
-        """Values behind outputs that print no cells (quantiles)."""
-        return [t.matrix[:, 0] for t in self.traces if t.kind == "quantiles"]
-
-    def _new_variable(self, values: Floats) -> str:
-        number = 1 + max((int(name[1:]) for name in self.linked.values), default=0)
-        self.linked.values[f"v{number}"] = np.array(values, dtype=np.float64)
-        return f"v{number}"
+    def _same(self, name: str, values: Floats, *, as_delta: bool) -> str | None:
+        """The name of a variable where these are its values; a feature's column takes the units of the deltas."""
+        known = self.book.values[name]
+        copy = copy_of(known, values)
+        if copy is None:
+            return None
+        if as_delta and not copy.identical and copy.share > 0.5:
+            raise RefusedError(_UNIT, next_step=_AS_THEY_ARE)
+        if copy.share < 1.0 and not near(copy, known, values):
+            raise RefusedError(
+                "these values are those of an earlier output with some people's changed",
+                next_step="Release one of the two; mark people who do not count as missing.",
+            )
+        here = known if copy.identical else copy.slope * known + copy.offset
+        self.book.values[name] = np.where(np.isfinite(known), here, values)
+        return name
 
 
 def _is_part(values: Floats, known: Floats) -> bool:

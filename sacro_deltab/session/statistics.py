@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import InputError
-from ..measure.linked import PrintedCell
 from ..measure.measure import carriers, computed, count, dof_check, feature_facts, statistic_of, summary_facts
+from ..measure.numbers import PrintedCell, Trace
 from ..measure.people import Floats, Roster, columns_of, label_text, numbers, rows_of
 from ..outputs import build
 from ..rules.facts import Part
 from .common import about, build_facts
 from .entries import Candidate
-from .traces import Trace
 
 _LARGEST = 1e100
 CUSTOMARY = 5  # quantiles asked for where nobody says which
@@ -185,7 +184,7 @@ def correlation_candidates(
             about=about(session),
         )
         facts = computed(n=few, residual_dof=n - 2, value=p, acro__regression_check=dof_check(n - 2, least))
-        trace = Trace(one.name, "p_value", ("delta", label), pair[:, 1:])
+        trace = Trace(one.name, "correlation", ("delta", label), pair, ((0, 1),))
         out.append(Candidate(one, build_facts(session, one, facts, (Part("row", label, {}, p),)), n=few, trace=trace))
     return out
 
@@ -205,7 +204,7 @@ def _pairs_trace(output: str, names: Sequence[str], pairs: Sequence[Floats]) -> 
         sets.append((whose[people], len(columns)))
         columns.append(pair[:, 1])
         labels.append(name)
-    return Trace(output, "association", tuple(labels), np.column_stack(columns), tuple(sets))
+    return Trace(output, "correlation", tuple(labels), np.column_stack(columns), tuple(sets))
 
 
 def regression_candidate(
@@ -248,7 +247,7 @@ def regression_candidate(
     facts = computed(n=rarest, residual_dof=dof, acro__regression_check=dof_check(dof, least))
     parts = tuple(Part("row", label, computed(row__statistic=kind, value=v), v) for label, kind, v in rows)
     matrix = np.where(whole[:, None], np.column_stack([people, matrix]), np.nan)
-    trace = Trace(document.name, "association", ("delta", *names), matrix, (tuple(range(len(names) + 1)),))
+    trace = Trace(document.name, "regression", ("delta", *names), matrix, (tuple(range(len(names) + 1)),))
     return Candidate(document, build_facts(session, document, facts, parts), n=rarest, trace=trace)
 
 

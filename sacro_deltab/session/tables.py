@@ -9,8 +9,8 @@ import numpy as np
 
 from ..base.errors import RefusedError
 from ..measure.grouping import SEPARATOR, AgeBands, is_column, make_grouping, site_facts, table_type
-from ..measure.linked import PrintedCell
 from ..measure.measure import cell_parts, table_facts
+from ..measure.numbers import PrintedCell
 from ..measure.people import Floats, Grouping, label_text, rows_of
 from ..outputs import build
 from ..rules.facts import Fact, Provider

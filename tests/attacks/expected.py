@@ -30,7 +30,6 @@ EXPECTED: dict[str, str] = {
     "engine": ATTACKER,
     "fresh_budget": PEOPLE,
     "house_count": HOUSE,
-    "indicator_column": ATTACKER,
     "nothing_leaves": BUILT,
     "one_reader": HOUSE,
     "order": ATTACKER,
@@ -39,7 +38,6 @@ EXPECTED: dict[str, str] = {
     "plan_truth": FORMAL,
     "pooled_baseline": POOLING,
     "printed_codes": LAW,
-    "public_n": ATTACKER,
     "record_places": BUILT,
     "replay_truth": LAW,
     "researcher_way": PAPER,
@@ -48,7 +46,6 @@ EXPECTED: dict[str, str] = {
     "sd_of_one": LAW,
     "spend_last": PEOPLE,
     "tables_large": ATTACKER,
-    "three_summaries": ATTACKER,
     "waiver_request": LAW,
 }
 

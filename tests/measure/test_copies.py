@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sacro_deltab.measure.kin import copy_of, near, near_copies, two_levels
+from sacro_deltab.measure.columns import Known, copy_of, holds, near, rest_on, two_levels
 
 RNG = np.random.default_rng(1)
 DELTAS = RNG.normal(0.5, 4.0, 400)
@@ -53,6 +53,19 @@ def test_other_values_are_no_copies(values: Any) -> None:
     assert copy_of(np.round(DELTAS), np.round(OTHER)) is None
 
 
+def apart(new: Any, old: Any) -> dict[tuple[int, int], int]:
+    """(new column, old column) → people for whom the one is no copy of the other, or who are in one of them only."""
+    known = Known(list(old.T))
+    out = {}
+    for j, column in enumerate(new.T):
+        for i in known.like(column):
+            copy = copy_of(old[:, i], column)
+            if copy is not None:
+                here = np.isfinite(old[:, i]) | np.isfinite(column)
+                out[j, i] = int((here & ~holds(copy, old[:, i], column)).sum())
+    return out
+
+
 def test_columns_of_a_table_a_few_people_apart() -> None:
     X = RNG.normal(size=(400, 60))
     Y = RNG.normal(size=(400, 60))
@@ -60,16 +73,28 @@ def test_columns_of_a_table_a_few_people_apart() -> None:
     Y[7, 2] = np.nan
     Y[:19, 3] = 5.0
     Y[:20, 4] = X[20:40, 4]
-    found = {(m.new, m.old): (m.gap, m.shifted) for m in near_copies(Y, X, 19)}
-    assert found == {(0, 0): (0, False), (1, 1): (0, True), (2, 2): (1, False), (3, 3): (19, False)}
+    assert apart(Y, X) == {(0, 0): 0, (1, 1): 0, (2, 2): 1, (3, 3): 19}
 
 
 def test_a_column_of_a_subgroup_is_found_beside_another_of_nearly_the_same() -> None:
     X = np.full((400, 2), np.nan)
     X[:60, 0] = DELTAS[:60]
     X[1:60, 1] = DELTAS[1:60]
-    assert [(m.gap, m.shifted) for m in near_copies(X[:, 1:], X[:, :1], 19)] == [(1, False)]
-    assert not list(near_copies(DELTAS[:, None], X[:, :1], 19))
+    assert apart(X[:, 1:], X[:, :1]) == {(0, 0): 1}
+    assert apart(DELTAS[:, None], X[:, :1]) == {(0, 0): 340}
+
+
+def test_columns_of_few_values_are_compared_by_people() -> None:
+    sex, site = RNG.integers(0, 2, 400).astype(float), RNG.integers(0, 4, 400).astype(float)
+    changed = sex.copy()
+    changed[:3] = 1 - changed[:3]
+    assert apart(np.column_stack([sex + 1, 1 - sex, changed, site]), sex[:, None]) == {(0, 0): 0, (1, 0): 0, (2, 0): 3}
+
+
+def test_a_sum_tells_of_the_people_who_are_not_like_most() -> None:
+    assert rest_on(np.r_[np.zeros(300), np.arange(1.0, 13.0), np.nan]).sum() == 12
+    assert rest_on(np.r_[DELTAS, np.nan]).sum() == 400
+    assert rest_on(np.zeros(40)).sum() == 40
 
 
 def test_two_clusters_are_an_indicator() -> None:
@@ -88,4 +113,4 @@ def test_blurred_columns_a_person_apart_are_found_and_correlated_ones_are_not(bl
     Y[11, 3] = np.nan
     Y[:, 4] = X[:, 4] + blur * RNG.normal(size=400)
     Y[5, 4] = 9.0
-    assert {(m.new, m.old): m.gap for m in near_copies(Y, X, 19)} == {(3, 3): 1, (4, 4): 1}
+    assert apart(Y, X) == {(3, 3): 1, (4, 4): 1}

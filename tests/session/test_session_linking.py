@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 from sacro_deltab.base.errors import RefusedError
-from sacro_deltab.measure.linked import LinkedTables, PrintedCell
+from sacro_deltab.measure.linked import LinkedTables
+from sacro_deltab.measure.numbers import PrintedCell
 from sacro_deltab.session.foreign import know_groups
 from sacro_deltab.tables import TablePolicy
 

@@ -47,14 +47,14 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any], str]] = {
     ),
     "correlations": (
         lambda s: s.release_correlation(DELTAS, X)[0],
-        lambda s: s.release_correlation(X["a"], pd.DataFrame({"d": WITHOUT}))[0], "review",
+        lambda s: s.release_correlation(X["a"], pd.DataFrame({"d": WITHOUT}))[0], "fail",
     ),
     "p-values": (
         lambda s: s.release_correlation(DELTAS, X[["a"]])[0],
-        lambda s: s.release_correlation(DELTAS, X_WITHOUT[["a"]])[1], "review",
+        lambda s: s.release_correlation(DELTAS, X_WITHOUT[["a"]])[1], "fail",
     ),
     "regressions": (
-        lambda s: s.release_regression(DELTAS, X), lambda s: s.release_regression(WITHOUT, X[["b", "a"]]), "review"
+        lambda s: s.release_regression(DELTAS, X), lambda s: s.release_regression(WITHOUT, X[["b", "a"]]), "fail"
     ),
 }  # fmt: skip
 
@@ -149,7 +149,9 @@ def test_a_later_session_knows_whose_numbers_left(make_session: Any, place: Path
         assert entry.status == "review"
         assert any("release" in note and entry.name in note for note in entry.notes_inside)
     entry = second.release_feature_summary(X_WITHOUT)
-    assert entry.status == "review" and entry.facts.facts["linked_release.smallest_gap"].value == 1
+    assert entry.status == "fail" and entry.facts.facts["linked_release.smallest_gap"].value == 1
+    other = second.release_feature_summary(X_WITHOUT**2)  # of another column: a person looks
+    assert other.status == "review" and other.facts.facts["linked_release.smallest_gap"].value == 1
 
 
 def test_pairs_are_known_after_a_kill(make_session: Any, place: Path) -> None:
@@ -210,5 +212,59 @@ def test_a_correlation_twice_in_one_output(session: Any) -> None:
     changed[3] = 9.0
     for again in (X_WITHOUT["a"], changed):
         entry = session.release_correlation(DELTAS, pd.DataFrame({"a": X["a"], "again": again}), p_values=False)[0]
-        assert entry.status == "review" and entry.notes_inside
+        assert entry.status == "fail" and entry.notes_inside
         session.drop(entry.name)
+
+
+SITES = np.repeat([*"abcdefghij", "small"], [60, 50, 40, 40, 40, 40, 30, 30, 30, 26, 14])
+SITE = pd.Series(SITES, name="ward")
+
+
+@pytest.mark.parametrize("low", [0.0, 1.0])
+@pytest.mark.parametrize("how", ["correlation", "p-value", "regression", "feature", "feature of zeros"])
+def test_a_group_and_a_small_one_together_in_another_form(session: Any, how: str, low: float) -> None:
+    """A table of means marks one site alone; another output is about that site with a printed one."""
+    table = session.release_group_means(DELTAS, SITE)
+    assert table.suppressed == ("small",) and not table.kept_inside
+    both = np.isin(SITES, ["a", "small"])
+    column = pd.DataFrame({"both": np.where(both, 1 - low, low), "age": RNG.uniform(45, 85, 400)})
+    masked = pd.DataFrame({"f": np.where(both, DELTAS, 0.0 if how == "feature of zeros" else np.nan)})
+    entry = {
+        "correlation": lambda: session.release_correlation(DELTAS, column[["both"]])[0],
+        "p-value": lambda: session.release_correlation(DELTAS, column[["both"]])[1],
+        "regression": lambda: session.release_regression(DELTAS, column),
+        "feature": lambda: session.release_feature_summary(masked),
+        "feature of zeros": lambda: session.release_feature_summary(masked),
+    }[how]()
+    assert entry.status == "fail" and entry.kept_inside
+    assert any(table.name in note and entry.name in note for note in entry.notes_inside)
+
+
+def test_honest_statistics_beside_the_same_table_leave(session: Any) -> None:
+    assert session.release_group_means(DELTAS, SITE).suppressed == ("small",)
+    holes = X.mask(RNG.uniform(size=X.shape) < 0.02)  # a few people miss a feature
+    for entry in (*session.release_correlation(DELTAS, holes), session.release_feature_summary(holes)):
+        assert entry.status == "pass" and entry.notes_inside == ()
+
+
+def test_three_feature_summaries(session: Any) -> None:
+    """Everybody, two sites, and all the rest but the small one: no two are close, the three are."""
+    one, small = np.isin(SITES, ["a", "c"]), SITES == "small"
+    for name, keep, status in (("all", ~small | small, "pass"), ("two", one, "pass"), ("rest", ~one & ~small, "fail")):
+        entry = session.release_feature_summary(X.where(pd.Series(keep), other=np.nan), name=name)
+        assert entry.status == status
+    (note,) = entry.notes_inside
+    assert "all" in note and "two" in note and "rest" in note
+
+
+def test_numbers_of_earlier_sessions_are_rows_too(make_session: Any, place: Path) -> None:
+    both = pd.DataFrame({"both": np.isin(SITES, ["a", "small"]).astype(float)})
+    first = make_session()
+    first.release_correlation(DELTAS, both)
+    first.release_feature_summary(X, name="everybody")
+    first.release_feature_summary(X.where(pd.Series(np.isin(SITES, ["a", "c"])), other=np.nan), name="two")
+    first.finalise(place / "first")
+    second = make_session()
+    assert second.release_feature_summary(X.where(pd.Series(~np.isin(SITES, ["a", "c", "small"])))).status == "fail"
+    table = second.release_group_means(DELTAS, SITE)
+    assert {"a", "small"} <= set(table.suppressed) or table.kept_inside

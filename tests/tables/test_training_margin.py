@@ -8,8 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sacro_deltab.measure.linked import LinkedTables, PrintedCell
+from sacro_deltab.measure.linked import LinkedTables
 from sacro_deltab.measure.margins import margins
+from sacro_deltab.measure.numbers import PrintedCell
 from sacro_deltab.tables import TablePolicy
 
 POLICY = TablePolicy(20, Fraction(3, 10), 10, 2.0, n_round_base=5, n_round_below=100, value_bounds=(-40.0, 40.0))

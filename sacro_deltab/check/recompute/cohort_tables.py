@@ -14,7 +14,7 @@ from .cohort_file import CohortFile
 from .cohort_measure import Measured, is_noised
 
 if TYPE_CHECKING:
-    from ...measure.linked import PrintedCell
+    from ...measure.numbers import PrintedCell
     from .cohort_deltas import Source
 
 CROSS = " × "  # as the session joins the names of crossed groups
@@ -126,7 +126,7 @@ def printed_cells(raw: OutputDocument, found: Measured, source: Source | None) -
     """What a file prints over groups of people, for the attack over all files named together."""
     import numpy as np
 
-    from ...measure.linked import PrintedCell
+    from ...measure.numbers import PrintedCell
 
     role = "interior" if found.parts else "grand"
     return tuple(

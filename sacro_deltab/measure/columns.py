@@ -7,7 +7,7 @@ rounding had taken away. Everything here sees per-subject values and stays on th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +21,9 @@ _NEAR = 1e-1
 _MOST = 0.9  # share of people whom a blurred copy must hold for
 _PAIRS = 20_000
 _TRIPLES = 32
+_LEVELS = 10  # values up to which a column is coarse
+_COARSE = 400  # people looked at to see it
 _CHANCE = 8  # equal slopes among `_PAIRS` that no two unrelated columns have
-_BLOCK = 400
 
 Mask = npt.NDArray[np.bool_]
 Matrix = npt.NDArray[np.float64]
@@ -123,116 +124,85 @@ def _commonest(ordered: Floats, width: float, *, absolute: bool = False) -> tupl
     return float(np.median(ordered[start : start + times])), times
 
 
-@dataclass(frozen=True)
-class Match:
-    """Column `new` is a copy of column `old`, but for `gap` people (changed, or in one of the two only)."""
-
-    new: int
-    old: int
-    gap: int
-    shifted: bool  # another unit or offset
-
-
-def near_copies(new: Matrix, old: Matrix, most: int) -> Iterator[Match]:
-    """Columns of `new` that are copies of columns of `old` for all but `most` people, blurred copies included.
-
-    Parameters
-    ----------
-    new, old
-        (people, columns); NaN where a person is not behind the column's statistic. Where both are the same table each
-        pair of columns is looked at once.
-    most
-        Largest `gap` reported.
-    """
-    rng = np.random.default_rng(new.shape[0])
-    for columns in _alike(np.isfinite(new)):
-        people = np.flatnonzero(np.isfinite(new[:, columns[0]]))
-        if people.size < 4:
-            continue
-        triples = people[np.stack([rng.permutation(people.size)[:3] for _ in range(_TRIPLES)])]
-        for start in range(0, len(columns), _BLOCK):
-            block = columns[start : start + _BLOCK]
-            for later in range(0, old.shape[1], _BLOCK):
-                ends = range(later, min(later + _BLOCK, old.shape[1]))
-                yield from _block(new, old, block, list(ends), triples, most)
+def holds(copy: Copy, known: Floats, values: Floats) -> Mask:
+    """The people for whom a copy holds; of one that holds for nearly everybody, those it nearly holds for as well."""
+    if copy.share < _MOST:
+        return copy.agree
+    scale = float(np.std(values[copy.both]))
+    with np.errstate(invalid="ignore"):
+        close: Mask = np.abs(values - copy.slope * known - copy.offset) <= _NEAR * scale
+    return copy.agree | (copy.both & close)
 
 
-def _alike(finite: Mask) -> list[list[int]]:
-    """Columns by who has a value."""
-    groups: dict[bytes, list[int]] = {}
-    for j in range(finite.shape[1]):
-        groups.setdefault(np.packbits(finite[:, j]).tobytes(), []).append(j)
-    return list(groups.values())
+class Known:
+    """Some columns, laid out to be compared with many others."""
 
+    def __init__(self, columns: Sequence[Floats]) -> None:
+        self.columns: list[Floats] = []
+        self._groups: dict[bytes, list[int]] = {}  # by who has a value
+        for column in columns:
+            self.add(column)
 
-def _block(
-    new: Matrix, old: Matrix, mine: list[int], theirs: list[int], triples: npt.NDArray[np.int64], most: int
-) -> Iterator[Match]:
-    ours, known = _ratios(new[:, mine], triples), _ratios(old[:, theirs], triples)
-    for at, j in enumerate(mine):
-        ratio = ours[:, at : at + 1]
-        with np.errstate(invalid="ignore"):
-            apart = np.abs(known - ratio) / (1 + np.abs(ratio))
-        exact, blurred = (apart <= 1e-6).sum(axis=0), (apart <= 5e-2).sum(axis=0)
-        for where in np.flatnonzero((exact >= 2) | (blurred >= _TRIPLES // 3)):
-            if new is old and theirs[where] >= j:  # itself, or a pair that comes the other way round
+    def add(self, column: Floats) -> None:
+        """One more."""
+        self._groups.setdefault(np.packbits(np.isfinite(column)).tobytes(), []).append(len(self.columns))
+        self.columns.append(column)
+
+    def like(self, column: Floats) -> list[int]:
+        """Which of the columns may be copies of one, at least for a good part of the people: all others are none.
+
+        Three people's positions to one another are blind to unit and offset. A copy of a minority who are not marked
+        as missing elsewhere (another column for the rest) may be overlooked here.
+        """
+        if np.unique(column[np.isfinite(column)][:_COARSE]).size <= _LEVELS:
+            return _coarse_alike(column, self.columns)
+        out: list[int] = []
+        for indices in self._groups.values():
+            people = np.flatnonzero(np.isfinite(column) & np.isfinite(self.columns[indices[0]]))
+            if people.size < 4:
                 continue
-            found = _gap(new[:, j], old[:, theirs[where]], triples, most)
-            if found is not None:
-                yield Match(j, theirs[where], *found)
+            rng = np.random.default_rng(people.size)
+            triples = people[np.stack([rng.permutation(people.size)[:3] for _ in range(_TRIPLES)])]
+            theirs = _ratios(np.stack([self.columns[j][triples] for j in indices], axis=2))
+            mine = _ratios(column[triples][:, :, None])
+            with np.errstate(invalid="ignore"):
+                apart = np.abs(theirs - mine) / (1 + np.abs(mine))
+            hit = ((apart <= 1e-6).sum(axis=0) >= 2) | ((apart <= 5e-2).sum(axis=0) >= _TRIPLES // 3)
+            out += [indices[k] for k in np.flatnonzero(hit)]
+        return sorted(out)
 
 
-def _ratios(columns: Matrix, triples: npt.NDArray[np.int64]) -> Matrix:
-    """(triples, columns) position of the first of three people between the other two: blind to unit and offset."""
-    i, j, k = triples.T
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        out: Matrix = (columns[i] - columns[j]) / (columns[k] - columns[j])
-    out[~np.isfinite(out)] = np.nan
+def _coarse_alike(column: Floats, known: Sequence[Floats]) -> list[int]:
+    """Columns of few values: those with as few, and as many people at each but for some."""
+    out = []
+    mine = np.unique(column[np.isfinite(column)], return_inverse=True)[1]
+    at = np.flatnonzero(np.isfinite(column))
+    for j, other in enumerate(known):
+        here = np.isfinite(other[at])
+        levels, theirs = np.unique(other[at][here], return_inverse=True)
+        if levels.size > 2 * _LEVELS or not here.any():
+            continue
+        same = max(float((theirs == mine[here]).mean()), float((theirs == mine.max() - mine[here]).mean()))
+        if same > 0.5:
+            out.append(j)
     return out
 
 
-def _gap(new: Floats, old: Floats, triples: npt.NDArray[np.int64], most: int) -> tuple[int, bool] | None:
-    """(people in whom the two differ, whether unit or offset differ), the smallest over the lines through a few."""
-    if np.array_equal(new, old, equal_nan=True):
-        return 0, False
-    both = np.isfinite(new) & np.isfinite(old)
-    only = int((np.isfinite(new) ^ np.isfinite(old)).sum())
-    if only > most or not both.any():
-        return None
-    scale = float(np.std(new[both])) or 1.0
-    best: tuple[int, bool] | None = None
-    for slope, offset, exact in _lines(new, old, both, triples):
-        with np.errstate(invalid="ignore", over="ignore"):
-            away = np.abs(new - slope * old - offset)[both] / scale
-        if exact:
-            changed = int((away > 1e-6).sum())
-        elif (away <= _BLUR).sum() >= _MOST * away.size:
-            changed = int((away > _NEAR).sum())
-        else:
-            continue
-        if only + changed <= most and 2 * changed < away.size and (best is None or only + changed < best[0]):
-            best = (only + changed, (slope, offset) != (1.0, 0.0))
-    return best
+def _ratios(three: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """(triples, 3, columns) → position of the first of three people between the other two, blind to unit and offset."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        out: npt.NDArray[np.float64] = (three[:, 0] - three[:, 1]) / (three[:, 2] - three[:, 1])
+    return out
 
 
-def _lines(new: Floats, old: Floats, both: Mask, triples: npt.NDArray[np.int64]) -> Iterator[tuple[float, float, bool]]:
-    """(slope, offset, whether the copy is exact): the identity, lines through two people, and the robust line."""
-    yield 1.0, 0.0, True
-    for i, _, k in triples[:8]:
-        run = old[k] - old[i]
-        if np.isfinite(run) and run != 0 and np.isfinite(new[k] - new[i]) and new[k] != new[i]:
-            slope = float((new[k] - new[i]) / run)
-            yield slope, float(new[i] - slope * old[i]), True
-    x, y = old[both], new[both]
-    half = x.size // 2
-    order = np.argsort(x)
-    run = x[order[half:]] - x[order[: x.size - half]]
-    far = run > 0
-    if far.any():
-        slope = float(np.median((y[order[half:]] - y[order[: x.size - half]])[far] / run[far]))
-        offset = float(np.median(y - slope * x))
-        same = abs(slope - 1) < _BLUR and abs(offset) < _BLUR * float(np.std(y))
-        yield (1.0, 0.0, False) if same else (slope, offset, False)
+def rest_on(values: Floats) -> Mask:
+    """The people whose values a sum of the column tells of: where most people have the same value, the others."""
+    known: Mask = np.isfinite(values)
+    levels, counts = np.unique(values[known], return_counts=True)
+    if levels.size < 2 or 2 * counts.max() <= counts.sum():
+        return known
+    apart: Mask = values != levels[int(np.argmax(counts))]
+    return np.logical_and(known, apart)
 
 
 def two_levels(values: Floats) -> bool:
