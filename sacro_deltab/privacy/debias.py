@@ -17,15 +17,16 @@ from statistics import NormalDist
 import numpy as np
 
 from .blocks import Array
-from .fit import AgeMoments, shrunk
+from .fit import AgeMoments, weight
 
 ROUNDS = 3
-_FIRST, _LATER = 3.0, 2.5  # clip over the scatter's SD, as it is in public people, then as it was found here
+_SPARE, _SLOPE, _CURVE = 0.2, 0.2, 0.5  # how far a cohort may lie from the public people: share spared, slope, curve
+_FIRST, _LATER = 3.0, 1.5  # clip over the scatter's SD, as it is in public people, then as it was found here
 _SPARED = (0.2, 0.995)  # of people inside a clip: outside these the noise speaks, not the people
 _WIDER = 3.0  # a clip changes by this factor at most from round to round
 # Share of μ² of each sum: (in every round before the last, in the last).
 SHARES: Mapping[str, tuple[float, float]] = {
-    "in": (0.005, 0.005), "d": (0.005, 0.02), "dt": (0.015, 0.06), "dq": (0.0, 0.03),
+    "in": (0.005, 0.005), "d": (0.01, 0.05), "dt": (0.02, 0.13), "dq": (0.0, 0.03),
 }  # fmt: skip
 
 
@@ -46,6 +47,7 @@ class Line:
     mean: float
     slope: float
     curve: float
+    sd_mean: float
     sd_slope: float
     sd_curve: float
     clip: float
@@ -71,7 +73,7 @@ def find_line(
     draw
         (name, rows, bound) → (noised sum, SD of its noise): takes the share of `name` from the account.
     """
-    line = Line(0.0, slope, 0.0, math.inf, math.inf, _FIRST * scatter)
+    line = Line(0.0, slope, 0.0, math.inf, math.inf, math.inf, _FIRST * scatter)
     for k in range(1, ROUNDS + 1):
         line = _round(line, k, fitted, t, age, n, q_mean, draw)
     return line
@@ -81,11 +83,11 @@ def _round(
     line: Line, k: int, fitted: Array, t: Array, age: AgeMoments, n: float, q_mean: float,
     draw: Callable[[str, Array, float], tuple[float, float]],
 ) -> Line:  # fmt: skip
-    """One step. Steps before the last go as far as their noise does not explain them; the last one is not shrunk."""
+    """One step. Steps before the last are weighed against their noise; the last one is not shrunk."""
     gap, last = fitted - line.at(t, age), k == ROUNDS
     inside, sd_inside = draw(f"in_{k}", (np.abs(gap) <= line.clip).astype(np.float64), 1.0)
     usual = 2 * NormalDist().cdf(_FIRST if k == 1 else _LATER) - 1
-    spared = float(np.clip(usual + shrunk(inside / n - usual, sd_inside / n), *_SPARED))
+    spared = float(np.clip(usual + (inside / n - usual) * weight(_SPARE, sd_inside / n), *_SPARED))
     cut = np.clip(gap, -line.clip, line.clip)
     (d, sd_d), (dt, sd_t) = (draw(f"{name}_{k}", cut * by, line.clip) for name, by in (("d", 1.0), ("dt", t)))
     shift, sd_slope = d / n / spared, sd_t / n / age.var / spared
@@ -93,11 +95,11 @@ def _round(
     if not last:
         clip = line.clip / NormalDist().inv_cdf((1 + spared) / 2) * _LATER
         clip = float(np.clip(clip, line.clip / _WIDER, line.clip * _WIDER))
-        shift, slope = shrunk(shift, sd_d / n / spared), shrunk(slope, sd_slope)
-        return Line(line.mean + shift, line.slope + slope, 0.0, sd_slope, math.inf, clip)
+        shift, slope = shift * weight(line.clip, sd_d / n / spared), slope * weight(_SLOPE, sd_slope)
+        return Line(line.mean + shift, line.slope + slope, 0.0, math.inf, sd_slope, math.inf, clip)
     dq, sd_q = draw(f"dq_{k}", cut * (2 * t * t - 1), line.clip)
     cross = (dq / n / spared - shift * q_mean) / 2 - (2 * age.mean + age.slope) * slope * age.var
     sd_curve = sd_q / n / 2 / age.square_var / spared
-    curve = shrunk(cross / age.square_var, sd_curve)
-    return Line(line.mean + shift, line.slope + slope, curve, sd_slope, sd_curve, line.clip)
+    curve = cross / age.square_var * weight(_CURVE, sd_curve)
+    return Line(line.mean + shift, line.slope + slope, curve, sd_d / n / spared, sd_slope, sd_curve, line.clip)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from .moments import NoisyMoments, Scaling
 _VAR_FLOOR = 0.02  # of t in [−1, 1]: a cohort of ages within ±14 % of the public range
 _SQUARE_FLOOR = 0.004  # of the part of t² that t does not explain; 4/45 for uniform ages
 _LEAST_SHRINK = 0.15
+_SKEW = 0.5  # of t units: slope of the squared distance from the mean age on age, in skewed cohorts
 _EIGEN_FLOOR = 0.05  # of the Gram of scores that are white in public people
 _LEFT_FLOOR = 0.02  # of what age leaves of that Gram: public people whose age is known to 98 % at most
 
@@ -89,23 +91,25 @@ def age_moments(n: float, t: float, q: float, tq: float, qq: float) -> AgeMoment
     return AgeMoments(mean, var, slope, max(left, _SQUARE_FLOOR))
 
 
-def settled_age(age: AgeMoments, n: float, sd: Mapping[str, float], var: float) -> AgeMoments:
-    """The spread of ages drawn to that of the public people as far as its noise explains the gap.
+def settled_age(age: AgeMoments, n: float, sd: Mapping[str, float], mean: float, var: float) -> AgeMoments:
+    """Mean and spread of ages drawn to those of the public people as far as their noise explains the gap.
 
     With few people the noise of a variance is as large as the variance, and everything is divided by it.
     """
+    own_mean = mean + (age.mean - mean) * weight(math.sqrt(var), sd["t"] / n)
     sd_var = math.hypot(sd["q"] / n / 2, 2 * age.mean * sd["t"] / n)
-    own_var = max(var + shrunk(age.var - var, sd_var), min(_VAR_FLOOR, var / 4))
+    own_var = max(var + (age.var - var) * weight(var, sd_var), min(var / 4, max(var / 100, sd_var)))
     sd_slope = (sd["tq"] / n / 2 + 2 * abs(age.mean) * sd_var) / own_var
-    slope = shrunk(age.slope, sd_slope)
+    slope = age.slope * weight(_SKEW, sd_slope)
     usual = own_var * own_var  # between that of even ages (0.8) and that of a normal curve (2)
-    square = usual + shrunk(age.square_var - usual, sd["qq"] / n / 4 + 2 * abs(age.mean) * sd["tq"] / n)
-    return AgeMoments(age.mean, own_var, slope, max(square, usual / 2))
+    sd_square = sd["qq"] / n / 4 + 2 * abs(age.mean) * sd["tq"] / n
+    square = usual + (age.square_var - usual) * weight(usual, sd_square)
+    return AgeMoments(own_mean, own_var, slope, max(square, usual / 2))
 
 
-def shrunk(value: float, sd: float) -> float:
-    """A noisy number drawn to 0 as far as its noise explains it."""
-    return value * max(0.0, 1 - sd * sd / max(value * value, 1e-300))
+def weight(tau: Any, sigma: float) -> Any:
+    """Share of its own that an estimate with error σ keeps where truths lie τ (one, or one each) around public ones."""
+    return tau * tau / (tau * tau + sigma * sigma)
 
 
 def james_stein(vector: Array, noise_variance: float, *, spare: int = 0, least: float = 0.0) -> Array:

@@ -19,16 +19,19 @@ from ..base.errors import PrivacyError
 from ..model.weights import Weights
 from . import debias, sampler
 from .blocks import GRID_BITS, Array, Ints, clip_rows, norm_bound, quantise, row_sums
-from .debias import Line, find_line
-from .fit import AgeMoments, age_moments, finish_weights, james_stein, psd, settled_age
+from .debias import find_line
+from .fit import AgeMoments, age_moments, finish_weights, psd, settled_age, weight
 from .mechanisms import integer_sigma
 
 if TYPE_CHECKING:
     from .job import Job
 
 _UNIT = 2.0**-GRID_BITS
-_LEAST_OWN = 0.1  # of the cohort's own b1 is always kept, so that no release is a public constant
-_OWN_ERROR = 4.0  # measured: total error of b1 over that of noise and sampling
+TAU = 0.5  # of the size of a public coefficient: how far a cohort's own may lie from it (measured on real cohorts)
+_CENTRE = 0.5  # of a white score: how far a cohort's mean score may lie from what public people of its age have
+_OFFSET = 0.5  # of the scatter of fitted values: how far a cohort's mean may lie from the public line
+_OWN_ERROR = 2.0  # measured: error of b1 over that of noise and sampling (clipping and unfinished rounds add as much)
+_REIN = 4.0  # times τ: how far the rounds may carry a coefficient
 
 
 @dataclass
@@ -113,7 +116,7 @@ def plan_schedule(
     """Schedule from public quantities (`age_sd`, `residual_sd` in t units). Constants measured in simulation."""
     if not (rounds >= 1 and clip > 0 and 0 < decay <= 1 and 0 < last <= 2 and 0 < first <= 2):
         raise PrivacyError("the gradient schedule is out of range", next_step="leave the options out")
-    scalars = {"t": 0.02, "q": 0.03, "tq": 0.01, "qq": 0.01, "u": 0.04, **debias.shares()}
+    scalars = {"t": 0.04, "q": 0.03, "tq": 0.01, "qq": 0.01, "u": 0.04, **debias.shares()}
     if count:
         scalars["n"] = 0.01
     if conf:
@@ -164,19 +167,33 @@ def descend(
     b = np.zeros(rows.shape[1])
     if start is not None:
         b[: scores.shape[1]] = start
+    public, tau = _public_slopes(job, scores.shape[1], rows.shape[1])
+    variance = (float(job.basis.residual_sd[scores.shape[1] - 1]) / job.bounds.age_half) ** 2 / n if job.basis else 0.0
+    error = 0.0
     for k, (radius, share, step) in enumerate(zip(schedule.radii, schedule.rounds, schedule.steps, strict=True), 1):
         gap = target - row_sums(rows * b)
         b = b + step / n * purse.sum(f"step_{k}", gap[:, None] * rows, radius, share)
+        error = (1 - step) ** 2 * error + (step * purse.sd[f"step_{k}"] / n) ** 2
+        own = _OWN_ERROR * math.sqrt(error + variance)
+        if lean:  # never far beyond what a cohort can be: noise alone would carry the next rounds away
+            b = public + (b - public) * weight(_REIN * tau, own)
+    if lean:
+        b = public + (b - public) * weight(tau, own)
     width = scores.shape[1]
     b1, intercept = b[:width], float(b[-1])
-    if lean:
-        b1 = _towards_public(job, purse, schedule, b1, n)
     fitted = row_sums(((scores if whole is None else whole) - centre) * b1) + intercept
     by_conf, conf_mean = np.zeros(conf.shape[1]), np.zeros(conf.shape[1])
     if conf.shape[1]:
         by_conf, conf_mean = _confound_slope(scalar, conf, fitted, n)
         fitted = fitted - row_sums((conf - conf_mean) * by_conf)
-    line = _line(job, purse, schedule, fitted, t, age, n, sums["q"], b1)
+    slope, scatter = _public_line(job, b1)
+
+    def draw(name: str, rows: Array, bound: float) -> tuple[float, float]:
+        total = purse.sum(name, rows[:, None], bound, schedule.scalars[name])
+        return float(total[0]), purse.sd[name]
+
+    q_mean = float(np.clip(sums["q"] / n, -1, 1))
+    line = find_line(fitted, t, age, n, q_mean, slope=slope, scatter=scatter, draw=draw)
     return finish_weights(
         job.axes(components, score_sd),
         job.bounds,
@@ -184,7 +201,7 @@ def descend(
         b1,
         line.slope - 1,
         line.curve,
-        offset=intercept - line.mean - float(centre @ b1),
+        offset=intercept - line.mean * weight(_OFFSET * scatter, line.sd_mean) - float(centre @ b1),
         by_conf=by_conf,
         conf_mean=conf_mean,
     )
@@ -193,42 +210,33 @@ def descend(
 def _settled(job: Job, age: AgeMoments, n: float, sd: Mapping[str, float]) -> AgeMoments:
     basis, half = job.basis, job.bounds.age_half
     assert basis is not None
-    return settled_age(age, n, sd, (basis.age_sd / half) ** 2)
+    return settled_age(age, n, sd, (basis.age_mean - job.bounds.age_mid) / half, (basis.age_sd / half) ** 2)
 
 
-def _line(
-    job: Job, purse: Purse, schedule: Schedule, fitted: Array, t: Array, age: AgeMoments, n: float, q: float, b1: Array
-) -> Line:
-    """Fitted values on age in the cohort, from what public people with these b1 would show."""
-    basis, width = job.basis, b1.size
+def _public_line(job: Job, b1: Array) -> tuple[float, float]:
+    """Slope of the fitted value on age, and SD around it, that public people would show with these b1."""
+    basis = job.basis
     assert basis is not None
-    half = job.bounds.age_half
-    slope = float(b1 @ (basis.age_b1[:width] / basis.age_sd**2 * half))
-    spread = float(b1 @ b1) - (basis.age_sd / half) ** 2 * slope * slope
-    scatter = math.sqrt(max(spread, 0.05 * float(b1 @ b1), 1e-8))
-
-    def draw(name: str, rows: Array, bound: float) -> tuple[float, float]:
-        total = purse.sum(name, rows[:, None], bound, schedule.scalars[name])
-        return float(total[0]), purse.sd[name]
-
-    return find_line(fitted, t, age, n, float(np.clip(q / n, -1, 1)), slope=slope, scatter=scatter, draw=draw)
-
-
-def _towards_public(job: Job, purse: Purse, schedule: Schedule, b1: Array, n: float) -> Array:
-    """b1 drawn to that of the public people as far as its own error explains the gap between the two.
-
-    On white scores round k leaves 1 − step of an earlier error and adds step·noise/N; sampling adds the residual
-    variance over N. Clipping and unfinished rounds add as much again (measured), so four times that is taken. Where the
-    public people's relation is another one the gap is large and little is drawn.
-    """
-    assert job.basis is not None
     half, width = job.bounds.age_half, b1.size
-    error = 0.0
-    for k, step in enumerate(schedule.steps, 1):
-        error = (1 - step) ** 2 * error + (step * purse.sd[f"step_{k}"] / n) ** 2
-    error += (float(job.basis.residual_sd[width - 1]) / half) ** 2 / n
-    public = job.basis.age_b1[:width] / half
-    return np.asarray(public + james_stein(b1 - public, _OWN_ERROR * error, spare=2, least=_LEAST_OWN))
+    slope = float(b1 @ (basis.age_b1[:width] / basis.age_sd**2 * half))
+    length = float(b1 @ b1)
+    spread = length - (basis.age_sd / half) ** 2 * slope * slope
+    return slope, math.sqrt(max(spread, 0.05 * length, 1e-8))
+
+
+def _public_slopes(job: Job, width: int, columns: int) -> tuple[Array, Array]:
+    """What public people have for every column of the descent (0 for confounds and intercept), and τ of each.
+
+    τ is how far a cohort's coefficient may lie from theirs, public: of a score a share of the size theirs have, of the
+    rest the spread of ages. A coefficient with error σ keeps τ²/(τ² + σ²) of its own.
+    """
+    basis, half = job.basis, job.bounds.age_half
+    assert basis is not None
+    own = basis.age_b1[:width] / half
+    public = np.concatenate([own, np.zeros(columns - width)])
+    tau = np.full(columns, basis.age_sd / half)
+    tau[:width] = TAU * math.sqrt(float(own @ own) / width)
+    return public, tau
 
 
 def _centre(purse: Purse, schedule: Schedule, job: Job, scores: Array, n: float, age: AgeMoments) -> Array:
@@ -241,7 +249,7 @@ def _centre(purse: Purse, schedule: Schedule, job: Job, scores: Array, n: float,
     years = job.bounds.age_mid + job.bounds.age_half * age.mean - basis.age_mean
     expected = basis.age_b1[:width] / basis.age_sd**2 * years
     noisy = purse.sum("u", scores, schedule.score_radius, schedule.scalars["u"]) / n
-    return np.asarray(expected + james_stein(noisy - expected, (purse.sd["u"] / n) ** 2))
+    return np.asarray(expected + (noisy - expected) * weight(_CENTRE, purse.sd["u"] / n))
 
 
 def _confound_slope(scalar: Callable[[str, Array], Array], conf: Array, fitted: Array, n: float) -> tuple[Array, Array]:
