@@ -23,6 +23,7 @@ ROUNDS = 3
 _SPARE, _SLOPE, _CURVE = 0.2, 0.2, 0.5  # how far a cohort may lie from the public people: share spared, slope, curve
 _FIRST, _LATER = 3.0, 1.5  # clip over the scatter's SD, as it is in public people, then as it was found here
 _SPARED = (0.2, 0.995)  # of people inside a clip: outside these the noise speaks, not the people
+_LEFT = 0.08  # of an error that a step leaves because its clip cuts the error too
 _WIDER = 3.0  # a clip changes by this factor at most from round to round
 # Share of μ² of each sum: (in every round before the last, in the last).
 SHARES: Mapping[str, tuple[float, float]] = {
@@ -42,7 +43,10 @@ def shares() -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Line:
-    """Fitted value = mean + slope·(t − mean t) + curve·(orthogonal square), in t units, with the SDs of their noise."""
+    """Fitted value = mean + slope·(t − mean t) + curve·(orthogonal square), in t units, with the SDs of their errors.
+
+    sd_mean, sd_slope, sd_curve: noise of this release alone, worked out from noised and public numbers.
+    """
 
     mean: float
     slope: float
@@ -59,7 +63,7 @@ class Line:
 
 
 def find_line(
-    fitted: Array, t: Array, age: AgeMoments, n: float, q_mean: float, *, slope: float, scatter: float,
+    fitted: Array, t: Array, age: AgeMoments, n: float, q_mean: float, *, slope: float, scatter: float, sd_var: float,
     draw: Callable[[str, Array, float], tuple[float, float]],
 ) -> Line:  # fmt: skip
     """The cohort's line.
@@ -70,18 +74,20 @@ def find_line(
         One per person: fitted age and age, in t units.
     slope, scatter
         What public people have: slope of the fitted value on age, SD around it.
+    sd_var
+        Error of the variance of age, by which every slope is divided.
     draw
         (name, rows, bound) → (noised sum, SD of its noise): takes the share of `name` from the account.
     """
-    line = Line(0.0, slope, 0.0, math.inf, math.inf, math.inf, _FIRST * scatter)
+    line = Line(0.0, slope, 0.0, scatter, _SLOPE, math.inf, _FIRST * scatter)
     for k in range(1, ROUNDS + 1):
-        line = _round(line, k, fitted, t, age, n, q_mean, draw)
+        line = _round(line, k, fitted, t, age, n, q_mean, sd_var / age.var, draw)
     return line
 
 
 def _round(
     line: Line, k: int, fitted: Array, t: Array, age: AgeMoments, n: float, q_mean: float,
-    draw: Callable[[str, Array, float], tuple[float, float]],
+    doubt: float, draw: Callable[[str, Array, float], tuple[float, float]],
 ) -> Line:  # fmt: skip
     """One step. Steps before the last are weighed against their noise; the last one is not shrunk."""
     gap, last = fitted - line.at(t, age), k == ROUNDS
@@ -90,16 +96,22 @@ def _round(
     spared = float(np.clip(usual + (inside / n - usual) * weight(_SPARE, sd_inside / n), *_SPARED))
     cut = np.clip(gap, -line.clip, line.clip)
     (d, sd_d), (dt, sd_t) = (draw(f"{name}_{k}", cut * by, line.clip) for name, by in (("d", 1.0), ("dt", t)))
-    shift, sd_slope = d / n / spared, sd_t / n / age.var / spared
+    shift, sd_shift = d / n / spared, sd_d / n / spared
+    sd_slope = math.hypot(sd_t / n / spared, sd_shift * age.mean) / age.var
+    # what a step leaves of the error before it: the variance of age and the share spared are known only so well
+    left = math.hypot(doubt, sd_inside / n / spared, _LEFT)
     slope = (dt / n / spared - shift * age.mean) / age.var
     if not last:
         clip = line.clip / NormalDist().inv_cdf((1 + spared) / 2) * _LATER
         clip = float(np.clip(clip, line.clip / _WIDER, line.clip * _WIDER))
-        shift, slope = shift * weight(line.clip, sd_d / n / spared), slope * weight(_SLOPE, sd_slope)
-        return Line(line.mean + shift, line.slope + slope, 0.0, math.inf, sd_slope, math.inf, clip)
+        kept = weight(_SLOPE, sd_slope)
+        after = math.hypot(kept * sd_slope, (1 - kept * (1 - left)) * line.sd_slope)
+        shift, slope = shift * weight(line.clip, sd_shift), slope * kept
+        return Line(line.mean + shift, line.slope + slope, 0.0, sd_shift, after, math.inf, clip)
     dq, sd_q = draw(f"dq_{k}", cut * (2 * t * t - 1), line.clip)
     cross = (dq / n / spared - shift * q_mean) / 2 - (2 * age.mean + age.slope) * slope * age.var
     sd_curve = sd_q / n / 2 / age.square_var / spared
     curve = cross / age.square_var * weight(_CURVE, sd_curve)
-    return Line(line.mean + shift, line.slope + slope, curve, sd_d / n / spared, sd_slope, sd_curve, line.clip)
+    after = math.hypot(sd_slope, left * line.sd_slope)
+    return Line(line.mean + shift, line.slope + slope, curve, sd_shift, after, sd_curve, line.clip)
 

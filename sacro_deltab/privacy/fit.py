@@ -91,8 +91,11 @@ def age_moments(n: float, t: float, q: float, tq: float, qq: float) -> AgeMoment
     return AgeMoments(mean, var, slope, max(left, _SQUARE_FLOOR))
 
 
-def settled_age(age: AgeMoments, n: float, sd: Mapping[str, float], mean: float, var: float) -> AgeMoments:
-    """Mean and spread of ages drawn to those of the public people as far as their noise explains the gap.
+def settled_age(
+    age: AgeMoments, n: float, sd: Mapping[str, float], mean: float, var: float
+) -> tuple[AgeMoments, float]:
+    """Mean and spread of ages drawn to those of the public people as far as their noise explains the gap; and the error
+    of the variance.
 
     With few people the noise of a variance is as large as the variance, and everything is divided by it.
     """
@@ -104,7 +107,9 @@ def settled_age(age: AgeMoments, n: float, sd: Mapping[str, float], mean: float,
     usual = own_var * own_var  # between that of even ages (0.8) and that of a normal curve (2)
     sd_square = sd["qq"] / n / 4 + 2 * abs(age.mean) * sd["tq"] / n
     square = usual + (age.square_var - usual) * weight(usual, sd_square)
-    return AgeMoments(own_mean, own_var, slope, max(square, usual / 2))
+    kept = weight(var, sd_var)
+    error = math.hypot(kept * sd_var, (1 - kept) * var)
+    return AgeMoments(own_mean, own_var, slope, max(square, usual / 2)), error
 
 
 def weight(tau: Any, sigma: float) -> Any:
@@ -166,6 +171,8 @@ def fit_moments(moments: NoisyMoments, axes: Axes, *, white: bool = True) -> Wei
     shrunk = _shrunk(cov_t, noise_t, age, axes.public)
     b: Array = np.asarray(np.linalg.solve(gram, shrunk), dtype=np.float64)
     gamma = shrunk / age.var
+    if axes.public is not None:  # what makes deltas unbiased is not shrunk: along b it is the cohort's own
+        gamma = gamma + b * (float(b @ (cov_t - shrunk)) / max(float(b @ b), 1e-300) / age.var)
     curve = shrink_along(cov_q / age.square_var, b, noise_q / age.square_var**2)
     return finish(moments, axes, age, b, gamma, curve, u_mean, beta)
 

@@ -160,7 +160,7 @@ def descend(
     q = 2 * t * t - 1
     sums = {name: float(scalar(name, v)[0]) for name, v in (("t", t), ("q", q), ("tq", t * q), ("qq", q * q))}
     age = age_moments(n, sums["t"], sums["q"], sums["tq"], sums["qq"])
-    age = _settled(job, age, n, purse.sd)
+    age, sd_var = _settled(job, age, n, purse.sd)
     target = t - age.mean
     centre = _centre(purse, schedule, job, scores, n, age)
     rows = np.column_stack([scores - centre, conf, np.ones(t.size)])
@@ -176,9 +176,9 @@ def descend(
         error = (1 - step) ** 2 * error + (step * purse.sd[f"step_{k}"] / n) ** 2
         own = _OWN_ERROR * math.sqrt(error + variance)
         if lean:  # never far beyond what a cohort can be: noise alone would carry the next rounds away
-            b = public + (b - public) * weight(_REIN * tau, own)
+            b = public + (b - public) * _kept(b - public, _REIN * tau, own, scores.shape[1])
     if lean:
-        b = public + (b - public) * weight(tau, own)
+        b = public + (b - public) * _kept(b - public, tau, own, scores.shape[1])
     width = scores.shape[1]
     b1, intercept = b[:width], float(b[-1])
     fitted = row_sums(((scores if whole is None else whole) - centre) * b1) + intercept
@@ -193,7 +193,14 @@ def descend(
         return float(total[0]), purse.sd[name]
 
     q_mean = float(np.clip(sums["q"] / n, -1, 1))
-    line = find_line(fitted, t, age, n, q_mean, slope=slope, scatter=scatter, draw=draw)
+    line = find_line(fitted, t, age, n, q_mean, slope=slope, scatter=scatter, sd_var=sd_var, draw=draw)
+    offset_kept = weight(_OFFSET * scatter, line.sd_mean)
+    job.drawn.update(
+        sd_slope=line.sd_slope,
+        sd_mean_age=purse.sd["t"] / n,
+        sd_b=_settled_error(float(tau[0]), own),
+        sd_offset=math.hypot(_settled_error(_OFFSET * scatter, line.sd_mean), purse.sd["t"] / n / 2),
+    )
     return finish_weights(
         job.axes(components, score_sd),
         job.bounds,
@@ -201,13 +208,28 @@ def descend(
         b1,
         line.slope - 1,
         line.curve,
-        offset=intercept - line.mean * weight(_OFFSET * scatter, line.sd_mean) - float(centre @ b1),
+        offset=intercept - line.mean * offset_kept - float(centre @ b1),
         by_conf=by_conf,
         conf_mean=conf_mean,
     )
 
 
-def _settled(job: Job, age: AgeMoments, n: float, sd: Mapping[str, float]) -> AgeMoments:
+def _kept(gap: Array, tau: Array, sigma: float, width: int) -> Array:
+    """Share of its own that each coefficient keeps: τ²/(τ² + σ²), more where the gap to the public people as a whole is
+    clearly larger than its error (a cohort of another relation loses little)."""
+    kept = np.asarray(weight(tau, sigma), dtype=np.float64)
+    size = float(gap[:width] @ gap[:width])
+    kept[:width] = np.maximum(kept[:width], 1 - width * sigma * sigma / max(size, 1e-300))
+    return kept
+
+
+def _settled_error(tau: float, sigma: float) -> float:
+    """SD of an estimate that keeps τ²/(τ² + σ²) of its own: its noise, and what the pull leaves of the truth."""
+    kept = weight(tau, sigma)
+    return math.hypot(kept * sigma, (1 - kept) * tau)
+
+
+def _settled(job: Job, age: AgeMoments, n: float, sd: Mapping[str, float]) -> tuple[AgeMoments, float]:
     basis, half = job.basis, job.bounds.age_half
     assert basis is not None
     return settled_age(age, n, sd, (basis.age_mean - job.bounds.age_mid) / half, (basis.age_sd / half) ** 2)

@@ -12,7 +12,8 @@ import numpy as np
 from ..base.errors import PrivacyError
 from ..model.weights import Weights
 from .blocks import Array, Layout
-from .fit import Axes, PublicFit, fit_moments
+from .fit import Axes, PublicFit, age_moments, fit_moments
+from .intervals import errors_of_moments
 from .moments import NoisyMoments, Scaling, noise_table, release
 
 if TYPE_CHECKING:
@@ -21,17 +22,12 @@ if TYPE_CHECKING:
     from .training import Method
 
 
-# From this public N both paths are equally good, and the moments can be summed over nodes.
-POOLABLE_FROM = 20_000
-
-
 # The line of fitted values on age needs no clip of features (what is clipped there is the residual): a prediction has
 # none. A wide one keeps the sums of scores exact.
 WIDER = 4.0
 OPTIONS = frozenset({"gram", "tau", "rounds", "clip", "decay", "first", "last", "start"})
 _REASON = {
-    "gradient": "on a shared basis the descent needs the least noise at every J measured, below N = 20,000",
-    "many": "at this N one release is as good as the descent, and it can be summed over nodes",
+    "gradient": "on a shared basis the descent needs the least noise, and its deltas are unbiased on other people too",
     "node": "there is no shared basis: the axes must come from the noisy moments",
 }
 
@@ -78,14 +74,12 @@ def choose(job: Job, method: Method, n_public: int | None) -> Path:
     elif job.basis is None:
         why = _REASON["node"]
     else:
-        why = preferred(n_public)[1]
+        why = preferred()[1]
     return replace(path, public={**path.public, "why": why}, warnings=(*clip_warnings(job), *path.warnings))
 
 
-def preferred(n_public: int | None) -> tuple[Literal["moments", "gradient"], str]:
-    """The path on a shared basis that is taken, and why: from N alone, where it is public."""
-    if n_public is not None and n_public >= POOLABLE_FROM:
-        return "moments", _REASON["many"]
+def preferred() -> tuple[Literal["moments", "gradient"], str]:
+    """The path on a shared basis that is taken, and why."""
     return "gradient", _REASON["gradient"]
 
 
@@ -97,7 +91,7 @@ def _choose(job: Job, method: Method, n_public: int | None) -> Path:
             raise PrivacyError("the gradient path needs a shared basis", next_step='give one, or use method="moments"')
         return node_moments(job, n_public)
     if method == "auto":
-        method = preferred(n_public)[0]
+        method = preferred()[0]
     return shared_moments(job, n_public) if method == "moments" else shared_gradient(job)
 
 
@@ -217,7 +211,9 @@ def shared_moments(job: Job, n_public: int | None) -> Path:
         moments = release(
             layout, scaling, [scores], job.ages(), job.conf(), mu=job.mu, reach=job.reach, exact_n=job.exact_n
         )
-        return fit_moments(moments, public_axes(job, scaling, size)), moments
+        weights = fit_moments(moments, public_axes(job, scaling, size))
+        job.drawn.update(_moment_errors(moments, weights.b1 * job.basis.score_sd[:size] / job.bounds.age_half))
+        return weights, moments
 
     public = {
         "method": "moments",
@@ -227,6 +223,14 @@ def shared_moments(job: Job, n_public: int | None) -> Path:
         "noise_sd": noise_table(layout, scaling, job.mu, job.reach),
     }
     return Path("moments", "gaussian", public, (), run)
+
+
+def _moment_errors(moments: NoisyMoments, b: Array) -> dict[str, float]:
+    """SDs of what a release of moments leaves open; b: age on white scores, t units."""
+    v, sd, n = moments.values, moments.sd, moments.n
+    age = age_moments(n, float(v["t"]), float(v["q"]), float(v["tq"]), float(v["qq"]))
+    sd_var = math.hypot(sd["q"] / n / 2, 2 * age.mean * sd["t"] / n)
+    return errors_of_moments(moments, b, age, sd_var)
 
 
 def public_axes(job: Job, scaling: Scaling, size: int) -> Axes:

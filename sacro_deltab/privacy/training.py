@@ -15,6 +15,7 @@ from . import sampler
 from .accounting import epsilon_by_adjacency
 from .basis import Basis
 from .bounds import PublicBounds
+from .intervals import intervals_of
 from .job import Job, check_delta, confound_names_of, effective_bounds, people_arrays
 from .mechanisms import mu_of
 from .moments import NoisyMoments
@@ -48,6 +49,9 @@ class PrivateModel:
     n_noisy
         The release's own noisy count of people, rounded, at least 1 (`add_remove` only): the one N that may be used,
         tested or printed with it. None where N is public.
+    intervals
+        95 % intervals from noised and public numbers: `age_slope` of the unbiased delta (years a year), errors of mean
+        age, predicted age and b1 (years); each says what it covers.
     """
 
     weights: Weights
@@ -57,6 +61,7 @@ class PrivateModel:
     warnings: tuple[str, ...] = ()
     inside: Mapping[str, Any] = field(default_factory=dict)
     n_noisy: int | None = None
+    intervals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def train_private(
@@ -136,6 +141,7 @@ def train_private(
         warnings=price.warnings,
         inside={"bounds_warning": job.bounds.warn_if_data_extremes(job.age)},
         n_noisy=None if job.exact_n else round(noisy),
+        intervals=intervals_of(job.drawn, job.bounds.age_half, int(price.public["n_components"])),
     )
 
 

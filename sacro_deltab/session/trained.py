@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..privacy.spend import Receipt
@@ -22,6 +22,7 @@ class TrainedHere:
     digest: bytes
     people: bytes
     n_least: int | None  # lower confidence limit of a noised N; None where N is public
+    intervals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # from noised and public numbers
     plain: bool = False  # its deltas of its own people may be large for the noise alone
 
     @property

@@ -57,12 +57,13 @@ def _model_digest(model: Any) -> bytes:
     """SHA-256 of everything a model may release; stays in memory."""
 
     digest = sha256()
-    for field in fields(model.weights):
-        value = getattr(model.weights, field.name)
+    for each in fields(model.weights):
+        value = getattr(model.weights, each.name)
         body = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
-        digest.update(f"{field.name} {np.shape(value)} {len(body)} ".encode() + body)
+        digest.update(f"{each.name} {np.shape(value)} {len(body)} ".encode() + body)
     moments = None if model.noisy_moments is None else model.noisy_moments.to_json()
-    digest.update(json.dumps([moments, model.statement.to_json(), model.n_noisy], sort_keys=True, default=str).encode())
+    told = [moments, model.statement.to_json(), model.n_noisy, model.intervals]
+    digest.update(json.dumps(told, sort_keys=True, default=str).encode())
     return digest.digest()
 
 
@@ -168,6 +169,7 @@ def train(
         digest=_model_digest(model),
         people=_people_digest(matrix, ages, confounds),
         n_least=_least_n(session, model, receipt),
+        intervals=model.intervals,
         plain=own_deltas(matrix, ages, model.weights, session.ruleset.parameters) and _within(confounds, bounds, basis),
     )
     if receipt is not None:

@@ -121,6 +121,7 @@ def _source(session: SessionCore, model: Any) -> _Source:
             "bounds": data["bounds"]["digest"],
             "n_components": int(model.weights.n_components),
             **({} if session.state.ids is not None else {"unit": ROWS_ARE_PEOPLE}),
+            **record.intervals,
         }
         return _Source(
             model.weights, data, record.receipt, n, data["basis"] is not None, record.n_basis, record.facts, context

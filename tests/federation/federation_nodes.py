@@ -126,6 +126,8 @@ def _node(home: Path, name: str, trust: Path, job: Path, bounds: Path | None) ->
     pin_ledger(trust, ledger.id, ledger.head_key, node=name)
     if bounds is not None:
         ledger.register_bounds(PublicBounds.load(bounds).digest, "Simulated TRE staff")
+    else:
+        ledger.register_bounds(Basis.load(home / "basis.json").digest, "Simulated TRE staff")
     people(name).to_csv(place / "people.csv", index=False)
     (place / "attest.json").write_text(json.dumps(ATTEST))
     plan = Plan(

@@ -33,14 +33,14 @@ def correlation(public_ages: Any, n: int, method: str = "gradient") -> float:
 @pytest.mark.parametrize(("n", "gain"), [(200, 0.05), (500, 0.005)])
 def test_people_like_the_public_ones_gain(n: int, gain: float, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = correlation(lambda age: age, n)
-    monkeypatch.setattr(gradient, "_towards_public", lambda job, purse, schedule, b1, people: b1)
+    monkeypatch.setattr(gradient, "_kept", lambda gap, tau, sigma, width: np.ones(gap.size))
     assert drawn > correlation(lambda age: age, n) + gain
 
 
 def test_people_of_another_relation_lose_little(monkeypatch: pytest.MonkeyPatch) -> None:
     """The public people age backwards: the worst that a basis can say."""
     drawn = correlation(lambda age: 120 - age, 500)
-    monkeypatch.setattr(gradient, "_towards_public", lambda job, purse, schedule, b1, people: b1)
+    monkeypatch.setattr(gradient, "_kept", lambda gap, tau, sigma, width: np.ones(gap.size))
     assert drawn > correlation(lambda age: 120 - age, 500) - 0.04
 
 

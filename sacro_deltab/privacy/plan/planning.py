@@ -315,7 +315,7 @@ def _build(request: Mapping[str, Any], stored: Mapping[str, Any]) -> Plan:
         )  # fmt: skip
     choice: str
     if request["shared_basis"]:
-        choice, why = preferred(None if request["adjacency"] == "add_remove" else int(request["n"]))
+        choice, why = preferred()
     else:
         choice, why = "node", _REASON["node"]
     return Plan(

@@ -1,0 +1,69 @@
+"""How far a private model may be off, from noised and public numbers only: free post-processing of the release.
+
+Every interval says what it covers. None covers who was selected, or a change of scanner.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from .blocks import Array
+from .fit import AgeMoments
+from .moments import NoisyMoments
+
+# 1.96, and a little more: the SDs are themselves worked out from noised numbers. Measured: docs/privacy.md.
+_TIMES = 2.1
+_FIGURES = 3
+
+
+def intervals_of(drawn: Mapping[str, float], age_half: float, width: int) -> dict[str, dict[str, Any]]:
+    """What `descend` or `errors_of_moments` left in a job's `drawn`, as 95 % intervals in years.
+
+    age_slope: of the unbiased delta on age, in years a year, over the people of the training.
+    """
+    out: dict[str, dict[str, Any]] = {}
+    if "sd_slope" in drawn:
+        reach = _reach(drawn["sd_slope"])
+        out["age_slope"] = {
+            "low": -reach, "high": reach, "unit": "years a year",
+            "says": f"the unbiased delta is unbiased to ± {_round(10 * reach):g} years per decade of age",
+            "covers": drawn_words(drawn, "noise of this release"),
+        }  # fmt: skip
+    if "sd_mean_age" in drawn:
+        reach = _reach(drawn["sd_mean_age"] * age_half)
+        out["y_mean_error"] = {"low": -reach, "high": reach, "unit": "years", "covers": "noise of this release"}
+    if "sd_b" in drawn:
+        one = drawn["sd_b"] * age_half
+        reach = _reach(math.hypot(drawn["sd_offset"] * age_half, one * math.sqrt(width)))
+        out["predicted_age_error"] = {
+            "low": -reach, "high": reach, "unit": "years",
+            "covers": "noise, sampling and the pull to the public model, for a usual person; not their own delta",
+        }  # fmt: skip
+        out["b1_error"] = {
+            "low": -_reach(one), "high": _reach(one), "unit": "years per standardised component score",
+            "covers": "noise, sampling and the pull to the public model",
+        }  # fmt: skip
+    return out
+
+
+def drawn_words(drawn: Mapping[str, float], first: str) -> str:
+    """What an interval of the slope covers: a release of clipped products has no way to tell what its clip cut."""
+    return first if "clipped" not in drawn else f"{first}; not what the clip of scores takes from unlike people"
+
+
+def errors_of_moments(moments: NoisyMoments, b: Array, age: AgeMoments, sd_var: float) -> dict[str, float]:
+    """SDs of slope and mean age after one release of moments; b: age on white scores, t units."""
+    n, sd = moments.n, moments.sd
+    length = math.sqrt(float(b @ b))
+    noise = length * math.hypot(sd["ut"] / n, sd["u"] / n * age.mean) / age.var
+    return {"sd_slope": math.hypot(noise, sd_var / age.var), "sd_mean_age": sd["t"] / n, "clipped": 1.0}
+
+
+def _reach(sd: float) -> float:
+    return _round(_TIMES * sd)
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.{_FIGURES}g}")
