@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ..base.errors import InputError
+from .asking import day_of, prompt_passphrase
 from .progress import say
 
 HISTORY = "federation-history.jsonl"
@@ -108,15 +109,16 @@ def aggregate(
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
 ) -> None:
     """See _AGGREGATE."""
-    from ..federation.aggregate import Order
     from ..federation.aggregate import aggregate as run
+    from ..federation.order import Order
     from ..federation.report import report_json, report_lines
 
     order = Order(
         paths=tuple(nodes), out=out, trust=trust, expect=expect, job=job, disjoint=declare_disjoint, way=way,
         noise_model=noise_model, basis=basis, bounds=bounds, rules=rules, profile=profile, declare=declare,
         attest=attest, history=history or trust.absolute().parent / HISTORY, key=key,
-        passphrase=_passphrase(key, passphrase_file), require_decided=require_decided, at=_day(at),
+        passphrase=_passphrase(key, passphrase_file), require_decided=require_decided,
+        at=None if at is None else day_of(at),
     )  # fmt: skip
     pooling = run(order, say)
     if as_json:
@@ -142,7 +144,7 @@ def verify_pooled_folder(
     """Verify, print, exit; also what `sacro-deltab verify` does with a pooled folder."""
     from ..federation.verify import verify_pooled as verify
 
-    statement, problems = verify(folder, trust, materials=nodes, at=_day(at))
+    statement, problems = verify(folder, trust, materials=nodes, at=None if at is None else day_of(at))
     predicate = {} if statement is None else statement["predicate"]
     if as_json:
         _print_json({"schema": "sacro_deltab/verify-pooled/1", "ok": not problems, "problems": problems,
@@ -282,15 +284,8 @@ def _passphrase(key: Path | None, file: Path | None) -> bytes | None:
     if key is None:
         return None
     from ..certificate.keys import read_passphrase
-    from .certify import prompt_passphrase
 
     return read_passphrase(file, prompt_passphrase)
-
-
-def _day(text: str | None) -> Any:
-    from .certify import _day as read
-
-    return None if text is None else read(text)
 
 
 def _print_json(data: Any) -> None:

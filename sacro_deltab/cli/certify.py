@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..base.errors import InputError
+from .asking import TRUST_VARIABLE, day_of, find_trust, prompt_passphrase
 
 if TYPE_CHECKING:
     from ..certificate.certify import Certified
     from ..certificate.verify import VerifyResult
 
-TRUST_VARIABLE = "SACRO_DELTAB_TRUST"
 
 _CERTIFY_HELP = """Check DIR again and sign what is found. Exit code as `check`: 0 pass, 1 fail, 3 review, 2 unreadable.
 
@@ -60,29 +58,6 @@ def register(app: typer.Typer) -> None:
     app.command("verify", help=_VERIFY_HELP)(verify)
     app.command("keygen", help=_KEYGEN_HELP)(keygen)
     app.command("crate", help=_CRATE_HELP)(crate)
-
-
-def prompt_passphrase() -> str:
-    """Ask on the terminal, unseen; empty when nobody can be asked."""
-    import sys
-
-    return str(typer.prompt("Passphrase", hide_input=True, err=True)) if sys.stdin.isatty() else ""
-
-
-def find_trust(given: Path | None, key: Path | None, folder: Path) -> Path:
-    """The trust file: as given, by environment, or `trust.json` beside a private key.
-
-    Never one that merely lies about: it may have come with the release.
-    """
-    if given is not None:
-        return given
-    named = os.environ.get(TRUST_VARIABLE)
-    candidates = [Path(named)] if named else []
-    candidates += [key.parent / "trust.json"] if key is not None else []
-    for candidate in candidates:
-        if candidate.is_file() and not candidate.resolve().is_relative_to(folder.resolve()):
-            return candidate
-    raise InputError("there is no trust file.", next_step="name it with --trust FILE; `keygen` makes one.")
 
 
 def keygen(
@@ -237,7 +212,7 @@ def verify(
         rules=rules,
         profile=profile,
         ledger=ledger,
-        at=None if at is None else _day(at),
+        at=None if at is None else day_of(at),
         released=released,
     )
     _print_verified(result, as_json)
@@ -255,14 +230,6 @@ def _print_verified(result: VerifyResult, as_json: bool) -> None:
     for check in result.checks:
         typer.echo(check.line())
     typer.echo(result.conclusion())
-
-
-def _day(text: str) -> datetime:
-    try:
-        day = datetime.strptime(text, "%Y-%m-%d").replace(hour=23, minute=59, second=59, tzinfo=UTC)
-    except ValueError:
-        raise InputError("a day is written YYYY-MM-DD.", place="--at") from None
-    return min(day, max(datetime.now(UTC), day.replace(hour=0, minute=0, second=0)))  # today has not ended yet
 
 
 def crate(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..base.errors import InputError
-from .certify import TRUST_VARIABLE, find_trust, prompt_passphrase
+from .asking import TRUST_VARIABLE, find_trust, prompt_passphrase
 
 if TYPE_CHECKING:
     from ..certificate.review import FileDecision, FileStatus, Question

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .aggregate import Order, Pooling, aggregate
+    from .aggregate import aggregate
+    from .order import Order, Pooling
     from .simulation import simulate_federation
     from .verify import verify_pooled
 
 _WHERE = {
-    "Order": "aggregate",
-    "Pooling": "aggregate",
+    "Order": "order",
+    "Pooling": "order",
     "aggregate": "aggregate",
     "simulate_federation": "simulation",
     "verify_pooled": "verify",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,90 +14,18 @@ from ..base.errors import InputError, RefusedError
 from . import account, history, noise, results
 from .bundle import Node, read_node
 from .compare import check_model, check_noise, check_policy, check_set, released_n
+from .folder import write
 from .meta import MetaTable, meta_tables
 from .models import PooledModel, pool_model
+from .order import Order, PooledOutput, Pooling, Say
+from .public import find_public
 
 if TYPE_CHECKING:
-    from ..judging.judge import Judged
     from ..ledger.trust import Trust
     from ..rules import RuleSet
 
-Say = Callable[[str], None]
 _POOLABLE = ("noised_moments", "folded_weights", "beta1")
 _TABLES_ONLY = "meta_analysis"
-
-
-@dataclass(frozen=True)
-class Order:
-    """What `aggregate` was asked for.
-
-    paths: node folders or zips. expect: how many nodes there must be. disjoint: who declares that no person is in two
-    nodes. way, noise_model: None lets what the nodes sent decide. history: file of earlier rounds, None for none.
-    """
-
-    paths: tuple[Path, ...]
-    out: Path
-    trust: Path
-    expect: int | None = None
-    job: Path | None = None
-    disjoint: str | None = None
-    way: str | None = None
-    noise_model: str | None = None
-    basis: Path | None = None
-    bounds: Path | None = None
-    rules: str | None = None
-    profile: str | None = None
-    declare: Path | None = None
-    attest: Path | None = None
-    history: Path | None = None
-    key: Path | None = None
-    passphrase: bytes | None = None
-    require_decided: bool = False
-    at: datetime | None = None
-
-
-@dataclass(frozen=True)
-class PooledOutput:
-    """One pooled document with its judgement. minus: the node that was left out, None for the pooled output itself."""
-
-    judged: Judged
-    name: str
-    kind: str
-    minus: str | None = None
-
-
-@dataclass(frozen=True)
-class Pooling:
-    """Everything a pooling found, before it is written."""
-
-    order: Order
-    nodes: tuple[Node, ...]
-    ruleset: RuleSet
-    way: str
-    noise_model: str
-    model: PooledModel | None
-    tables: tuple[MetaTable, ...]
-    outputs: tuple[PooledOutput, ...]
-    spends: tuple[account.NodeSpend, ...]
-    totals: account.Totals
-    history: history.History | None
-    round: int | None
-    repeated: bool
-    pooled_id: str
-    made: datetime
-    notes: tuple[str, ...] = field(default=())
-    undecided: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())
-
-    @property
-    def verdict(self) -> str:
-        """`pass` or `review`; what fails was refused."""
-        return "review" if self.questions or any(o.judged.status == "review" for o in self.outputs) else "pass"
-
-    @property
-    def questions(self) -> tuple[str, ...]:
-        """What a person has to answer before the pooled files leave."""
-        asked = [text for o in self.outputs for f in o.judged.decision.findings for text in f.asks]
-        return tuple(dict.fromkeys([*asked, *(_question(*item) for item in self.undecided)]))
 
 
 def aggregate(order: Order, say: Say) -> Pooling:
@@ -121,8 +49,6 @@ def aggregate(order: Order, say: Say) -> Pooling:
         nodes = _read(order, trust, Path(scratch))
         _check_job(order, nodes)
         pooling = pool(order, nodes, say)
-    from .folder import write
-
     say("writing the pooled folder")
     write(pooling, trust)
     return pooling
@@ -246,7 +172,6 @@ def _tables_only(nodes: Sequence[Node], order: Order, tables: Sequence[MetaTable
 
 def _model(order: Order, nodes: tuple[Node, ...], say: Say) -> PooledModel:
     from .pooling import choose_way
-    from .public import find_public
 
     lost = next((n for n in nodes for kind in ("noised_moments", "folded_weights")
                  if kind in n.withheld and any(m.of_type(kind) is not None for m in nodes)), None)  # fmt: skip
@@ -359,5 +284,3 @@ def _undecided(nodes: Sequence[Node], used: Mapping[str, Sequence[str]]) -> tupl
     return tuple((name, outputs) for name, outputs in found if outputs)
 
 
-def _question(node: str, outputs: Sequence[str]) -> str:
-    return f"Who at {node} let {', '.join(outputs)} out? No person's decision on them is in its certificate."

@@ -21,7 +21,7 @@ from .verify import POOLED_TYPE
 if TYPE_CHECKING:
     from ..ledger.trust import Trust
     from ..rules import RuleSet
-    from .aggregate import PooledOutput, Pooling
+    from .order import PooledOutput, Pooling
 
 REPORT = "report.json"
 PAGE = "report.txt"

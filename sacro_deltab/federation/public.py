@@ -14,7 +14,7 @@ from .compare import about
 from .pooling import Public
 
 if TYPE_CHECKING:
-    from .aggregate import Order
+    from .order import Order
 
 _LARGEST = 512 * 2**20  # bytes; a basis of 20,000 features and 1,000 components
 _MOST = 200  # JSON files looked at in a folder

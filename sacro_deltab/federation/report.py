@@ -10,7 +10,7 @@ from .meta import Z95, Estimate, Pooled
 from .models import TITLES
 
 if TYPE_CHECKING:
-    from .aggregate import Pooling
+    from .order import Pooling
 
 SCHEMA = "sacro_deltab/pooled-report/1"
 

@@ -7,7 +7,7 @@ Gram matrices, whose rounding squares the condition number: dependent columns ne
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import scipy.linalg
@@ -16,11 +16,31 @@ from .algebra import CONDITION_REVIEW, Components, choose_components, fix_signs,
 from .base import Array, ModelInputError
 from .weights import Weights
 
-if TYPE_CHECKING:
-    from .moments import Moments
-
 _RANK = 1e-13  # eigenvalues of a Gram matrix below this share of the largest are rounding
 _CONSTANT = 1e-14  # variance below this share of the mean square: the column is constant
+
+
+class Sums(Protocol):
+    """What a fit reads of `Moments`: the scaled second moments and what they were scaled by."""
+
+    @property
+    def feature_names(self) -> tuple[str, ...]: ...
+    @property
+    def conf_names(self) -> tuple[str, ...]: ...
+    @property
+    def matrix(self) -> Array: ...
+    @property
+    def age_centre(self) -> float: ...
+    @property
+    def age_scale(self) -> float: ...
+    @property
+    def x_centre(self) -> Array: ...
+    @property
+    def x_scale(self) -> Array: ...
+    @property
+    def conf_centre(self) -> Array: ...
+    @property
+    def conf_scale(self) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -55,7 +75,7 @@ class _Parts:
     repairs: tuple[str, ...]
 
 
-def _parts(moments: Moments) -> _Parts:
+def _parts(moments: Sums) -> _Parts:
     f, k = len(moments.feature_names), len(moments.conf_names)
     m = moments.matrix
     n = float(m[0, 0])
@@ -110,7 +130,7 @@ def _parts(moments: Moments) -> _Parts:
     )
 
 
-def fit_moments(moments: Moments, n_components: Components) -> MomentsFit:
+def fit_moments(moments: Sums, n_components: Components) -> MomentsFit:
     """Weights from M; see `Moments.fit`."""
     p = _parts(moments)
     repairs = p.repairs

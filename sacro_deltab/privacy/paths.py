@@ -19,9 +19,9 @@ from .moments import NoisyMoments, Scaling, noise_table, release
 if TYPE_CHECKING:
     from .gradient import Schedule
     from .job import Job
-    from .training import Method
 
 
+Method = Literal["auto", "moments", "gradient"]
 # The line of fitted values on age needs no clip of features (what is clipped there is the residual): a prediction has
 # none. A wide one keeps the sums of scores exact.
 WIDER = 4.0

@@ -19,10 +19,10 @@ from .intervals import intervals_of
 from .job import Job, check_delta, confound_names_of, effective_bounds, people_arrays
 from .mechanisms import mu_of
 from .moments import NoisyMoments
+from .paths import Method, choose
 from .spend import Adjacency, Receipt, SpendRequest
 from .statement import PROOF, PrivacyStatement, label_of
 
-Method = Literal["auto", "moments", "gradient"]
 ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
 WEIGHT_OUTPUTS = (
     "beta1", "beta2", "beta2sq", "gamma", "gammasq", "pca_components", "x_mean", "x_std", "y_mean", "ysq_mean",
@@ -178,8 +178,6 @@ def prepare(
     options: Mapping[str, Any],
 ) -> tuple[Job, Price]:
     """Check and price a training; nothing is spent and no noise is drawn."""
-    from .paths import choose
-
     if adjacency not in ADJACENCIES:
         raise PrivacyError(f"unknown neighbouring relation {adjacency!r}", next_step="one of " + ", ".join(ADJACENCIES))
     if n_components is not None and (isinstance(n_components, bool) or not hasattr(n_components, "__index__")):

@@ -194,7 +194,7 @@ def forge(
 
 def order(world: World, out: Path, *paths: Path, **more: Any) -> Any:
     """An order on these folders (both nodes by default)."""
-    from sacro_deltab.federation.aggregate import Order
+    from sacro_deltab.federation.order import Order
 
     base = Order(paths=paths or world.both, out=out, trust=world.trust, basis=world.basis)
     return replace(base, **more)
