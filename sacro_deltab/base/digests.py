@@ -24,7 +24,7 @@ class Digests:
         return {"sha256": self.sha256, "sha512": self.sha512}
 
 
-def sha256(data: bytes | str) -> str:
+def sha256_hex(data: bytes | str) -> str:
     """SHA-256 of bytes, or of a text in UTF-8: 64 hex digits."""
     return hashlib.sha256(data.encode("utf-8") if isinstance(data, str) else data).hexdigest()
 
@@ -36,7 +36,7 @@ def is_sha256(value: object) -> bool:
 
 def digest_bytes(data: bytes) -> Digests:
     """Both digests of `data`."""
-    return Digests(sha256(data), hashlib.sha512(data).hexdigest())
+    return Digests(sha256_hex(data), hashlib.sha512(data).hexdigest())
 
 
 def digest_file(path: str | Path) -> Digests:

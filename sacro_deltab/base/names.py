@@ -35,6 +35,11 @@ def path_problem(name: str) -> str | None:
     return None
 
 
+def fold(name: str) -> str:
+    """One text for all names that some system would take for the same file."""
+    return unicodedata.normalize("NFKC", name).casefold().rstrip(". ")
+
+
 def shown(name: str) -> str:
     """A name that is safe to print: control and invisible characters as escapes."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
@@ -47,7 +52,7 @@ def name_problems(names: Iterable[str]) -> list[str]:
     for name in names:
         if why := name_problem(name):
             out.append(f"{shown(name)} {why}")
-        key = unicodedata.normalize("NFKC", name).casefold()
+        key = fold(name)
         if key in seen and seen[key] != name:
             out.append(f"{shown(name)} and {shown(seen[key])} are one name on a file system that ignores case")
         seen.setdefault(key, name)

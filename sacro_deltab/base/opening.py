@@ -123,6 +123,11 @@ def read_file(
         return b"".join(blocks(handle, limit=limit, shown=name, seconds=seconds))
 
 
+def read_member(path: Path, *, limit: int = LARGE) -> bytes:
+    """A file of a folder that is judged or certified: no link, and messages name it as the folder does."""
+    return read_file(path, limit=limit, shown=path.name, links=False)
+
+
 def read_text(path: str | Path, *, limit: int = SMALL, shown: object | None = None) -> str:
     """The text of a UTF-8 file; a byte-order mark in front is dropped.
 

@@ -10,24 +10,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.canonical import MAX_BYTES, read_canonical
+from ..base.digests import digest_file
 from ..base.errors import CertificateError, InputError, RefusedError, SacroDeltabError, UnreadableError
-from .canonical import MAX_BYTES, MAX_DATA_BYTES, read_canonical, read_json
+from ..base.names import shown
+from ..base.opening import read_member
+from ..base.strict import DATA, parse
 from .envelope import ParsedEnvelope, parse_envelope, sign
 from .findings import worst
 from .inside import ensure_salt, inside_digest
 from .keys import SigningKey, refuse_key_inside
-from .layout import (
-    CERTIFIED,
-    ENVELOPE,
-    INSIDE,
-    RESULTS,
-    STATEMENT,
-    Inventory,
-    digest_file,
-    read_bytes,
-    scan,
-    shown,
-)
+from .layout import CERTIFIED, ENVELOPE, INSIDE, RESULTS, STATEMENT, Inventory, scan
 from .policy import Policy
 from .seal import INSIDE_STATEMENT, write_checksum, write_inside_statement
 from .statement import INSIDE_SUBJECT, Context, build, in_full, statement_bytes
@@ -252,7 +245,7 @@ def _session_statement(inventory: Inventory) -> Mapping[str, Any]:
         raise InputError(
             "the folder has no certificate.json.", path=inventory.folder, next_step="certify what `finalise` wrote."
         )
-    value = read_canonical(read_bytes(path, limit=MAX_BYTES), path=STATEMENT, what="statement")
+    value = read_canonical(read_member(path, limit=MAX_BYTES), path=STATEMENT, what="statement")
     if not isinstance(value, dict) or schema_problems_or_type(value):
         raise UnreadableError("certificate.json is not the statement of a session.", path=STATEMENT)
     return in_full(value)
@@ -279,7 +272,7 @@ def _departures(inventory: Inventory, session: Mapping[str, Any]) -> tuple[list[
         elif digest_file(path).to_json() != digest and name != RESULTS:
             problems.append(f"{shown(name)} was changed after the session was finalised")
     if RESULTS in inventory.root and digest_file(inventory.root[RESULTS]).to_json() != subjects.get(RESULTS):
-        reading = read_results(read_bytes(inventory.root[RESULTS]), session["predicate"]["results"])
+        reading = read_results(read_member(inventory.root[RESULTS]), session["predicate"]["results"])
         problems += [*reading.changed, *(f"record {shown(uid)} was removed" for uid in reading.absent)]
         notes.append("results.json was reviewed in the viewer after the session was finalised")
     known = {*subjects, STATEMENT, ENVELOPE}
@@ -287,7 +280,7 @@ def _departures(inventory: Inventory, session: Mapping[str, Any]) -> tuple[list[
         f"{shown(name)} was added after the session was finalised" for name in inventory.root if name not in known
     ]
     stated = inventory.checksums.get(STATEMENT)
-    if stated is None or read_bytes(stated, limit=256) != digest_file(inventory.root[STATEMENT]).sha256.encode():
+    if stated is None or read_member(stated, limit=256) != digest_file(inventory.root[STATEMENT]).sha256.encode():
         problems.append("certificate.json is not the one that `finalise` wrote")
     problems += _inside_departures(inventory, session)
     return [{"rules": ["session-statement"], "effect": "block"}] if problems else [], [*problems, *notes]
@@ -310,7 +303,7 @@ def _evidence(inventory: Inventory) -> Mapping[str, Any] | None:
     if path is None:
         return None
     try:
-        value = read_json(read_bytes(path), path="inside/evidence.json", what="evidence", limit=MAX_DATA_BYTES)
+        value = parse(read_member(path), path="inside/evidence.json", bounds=DATA)
     except SacroDeltabError:
         return None  # the check has said so and failed
     return value if isinstance(value, dict) else None
@@ -330,7 +323,7 @@ def _answers(folder: Path, certificate_id: str, trust: Trust, moment: datetime) 
 
 def _envelope(inventory: Inventory) -> ParsedEnvelope | None:
     path = inventory.root.get(ENVELOPE)
-    return None if path is None else parse_envelope(read_bytes(path, limit=2 * MAX_BYTES))
+    return None if path is None else parse_envelope(read_member(path, limit=2 * MAX_BYTES))
 
 
 def _write_envelope(folder: Path, envelope: ParsedEnvelope) -> None:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ..base.errors import CertificateError, InputError
+from ..base.opening import read_member
 from .bagit import write_bag
-from .layout import CONFIG, ENVELOPE, STATEMENT, Inventory, read_bytes, scan
+from .layout import CONFIG, ENVELOPE, STATEMENT, Inventory, scan
 from .session_workflow import FOLDER, workflow_files
 from .session_workflow import PROFILE as WORKFLOW_PROFILE
 from .verify import VerifyResult, verify_path
@@ -75,9 +76,9 @@ def write_crate(
     turned_down = _turned_down(inventory, predicate, trust, moment)
     failed = predicate["verdict"] == "fail" or bool(turned_down)
     packed = [] if failed else _outputs(result)
-    payload = {f"outputs/{name}": read_bytes(inventory.root[name]) for name in packed}
+    payload = {f"outputs/{name}": read_member(inventory.root[name]) for name in packed}
     where = "disclosure" if failed else "outputs"
-    payload |= {f"{where}/{name}": read_bytes(inventory.root[name]) for name in (STATEMENT, ENVELOPE)}
+    payload |= {f"{where}/{name}": read_member(inventory.root[name]) for name in (STATEMENT, ENVELOPE)}
     urn = f"urn:uuid:{uuid4()}"
     names = names or Names()
     metadata = _metadata(predicate, payload, names, packed, turned_down)
@@ -155,7 +156,7 @@ def _metadata(
         crate.root_dataset["mentions"] = actions
         crate.root_dataset["datePublished"] = _now()
         crate.write(Path(scratch) / "crate")
-        return (Path(scratch) / "crate" / "ro-crate-metadata.json").read_bytes()
+        return read_member(Path(scratch) / "crate" / "ro-crate-metadata.json")
 
 
 def _add_file(crate: Any, scratch: Path, path: str, body: bytes, about: Mapping[str, str]) -> Any:

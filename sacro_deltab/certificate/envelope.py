@@ -12,8 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.canonical import canonical_json, decode_base64, encode_base64, read_canonical
 from ..base.errors import CertificateError, UnreadableError
-from .canonical import canonical_json, decode_base64, encode_base64, read_canonical
 from .layout import ENVELOPE
 from .statement import PAYLOAD_TYPE
 
@@ -155,7 +155,7 @@ def check_signatures(
 
 def read_envelope(path: Path) -> ParsedEnvelope:
     """Read an envelope file."""
-    from .canonical import MAX_BYTES
-    from .layout import read_bytes
+    from ..base.canonical import MAX_BYTES
+    from ..base.opening import read_member
 
-    return parse_envelope(read_bytes(path, limit=2 * MAX_BYTES), path=path.name)
+    return parse_envelope(read_member(path, limit=2 * MAX_BYTES), path=path.name)

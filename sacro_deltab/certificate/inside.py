@@ -13,8 +13,10 @@ import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from ..base.digests import digest_file
 from ..base.errors import CertificateError
-from .layout import REVIEW, SALT, digest_file, read_bytes
+from ..base.opening import read_member
+from .layout import REVIEW, SALT
 
 ALGORITHM = "hmac-sha256"
 _HEX = re.compile(r"[0-9a-f]{64}\n?")
@@ -36,7 +38,7 @@ def salt_of(files: Mapping[str, Path]) -> bytes:
         When it is missing or not 32 bytes of lower-case hex.
     """
     path = files.get(SALT)
-    text = read_bytes(path, limit=128).decode("ascii", "replace") if path else ""
+    text = read_member(path, limit=128).decode("ascii", "replace") if path else ""
     if not _HEX.fullmatch(text):
         raise CertificateError("inside/salt is missing or is not 64 hexadecimal digits.")
     return bytes.fromhex(text.strip())

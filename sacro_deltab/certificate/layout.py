@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from ..base.errors import InputError, UnreadableError
+from ..base.names import name_problem, name_problems, shown
 
 STATEMENT = "certificate.json"
 ENVELOPE = "certificate.dsse.json"
@@ -22,21 +21,6 @@ SALT = "salt"  # inside/salt: 32 random bytes, hex
 REVIEW = "review"  # inside/review: signed reviews, made after the certificate, so outside its digest
 CERTIFIED = "certified"  # inside/certified: what `certify` adds, outside the session statement's digest
 STRUCTURE = frozenset({RESULTS, CONFIG})
-
-_CHUNK = 1 << 20
-
-
-@dataclass(frozen=True)
-class Digests:
-    """SHA-256 and SHA-512 of one file, lower-case hex."""
-
-    sha256: str
-    sha512: str
-
-    def to_json(self) -> dict[str, str]:
-        """The in-toto digest set."""
-        return {"sha256": self.sha256, "sha512": self.sha512}
-
 
 @dataclass(frozen=True)
 class Inventory:
@@ -51,76 +35,6 @@ class Inventory:
     checksums: Mapping[str, Path]
     inside: Mapping[str, Path] | None
     problems: tuple[str, ...] = field(default=())
-
-
-def digest_bytes(data: bytes) -> Digests:
-    """Both digests of `data`."""
-    return Digests(hashlib.sha256(data).hexdigest(), hashlib.sha512(data).hexdigest())
-
-
-def read_bytes(path: Path, *, limit: int | None = None) -> bytes:
-    """Read a regular file without following a link.
-
-    Raises
-    ------
-    UnreadableError
-        When it is a link, not a file, not readable, or larger than `limit` bytes.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
-        with os.fdopen(descriptor, "rb") as handle:
-            data = handle.read() if limit is None else handle.read(limit + 1)
-    except OSError as error:
-        raise UnreadableError(f"the file cannot be read ({error.strerror}).", path=path.name) from None
-    if limit is not None and len(data) > limit:
-        raise UnreadableError(f"the file is larger than {limit} bytes.", path=path.name)
-    return data
-
-
-def digest_file(path: Path) -> Digests:
-    """Both digests of a file, in one pass, without following a link."""
-    one, two = hashlib.sha256(), hashlib.sha512()
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
-        with os.fdopen(descriptor, "rb", buffering=0) as handle:
-            while chunk := handle.read(_CHUNK):
-                one.update(chunk)
-                two.update(chunk)
-    except OSError as error:
-        raise UnreadableError(f"the file cannot be read ({error.strerror}).", path=path.name) from None
-    return Digests(one.hexdigest(), two.hexdigest())
-
-
-def name_problem(name: str) -> str | None:
-    """Why a file name cannot be certified, or None."""
-    if not name or name in (".", "..") or "/" in name or "\\" in name:
-        return "is not a plain file name"
-    if any(unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") for c in name):
-        return "has a control or invisible character in its name"
-    if unicodedata.normalize("NFC", name) != name:
-        return "has a name that is not in Unicode NFC, so two names can look the same"
-    if name != name.strip() or name.endswith("."):
-        return "has a name that begins or ends with a space, or ends with a dot"
-    return None
-
-
-def shown(name: str) -> str:
-    """A name that is safe to print: control and invisible characters as escapes."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in name)
-
-
-def name_problems(names: Iterable[str]) -> list[str]:
-    """Problems of names and of pairs of names that differ only in case or form."""
-    out: list[str] = []
-    seen: dict[str, str] = {}
-    for name in names:
-        if why := name_problem(name):
-            out.append(f"{shown(name)} {why}")
-        key = unicodedata.normalize("NFKC", name).casefold()
-        if key in seen and seen[key] != name:
-            out.append(f"{shown(name)} and {shown(seen[key])} are one name on a file system that ignores case")
-        seen.setdefault(key, name)
-    return out
 
 
 def scan(folder: Path) -> Inventory:

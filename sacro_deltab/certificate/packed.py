@@ -7,10 +7,10 @@ packed one that would not be packed again to the same bytes, so nothing can hide
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..base.digests import sha256_hex
 from ..base.errors import CertificateError
 
 FACTS_BY = ("measured", "recorded", "declared", "attested", "ledger")
@@ -151,7 +151,7 @@ def _numbers(text: str, count: int) -> list[int]:
 def _acro_checksums(statement: Mapping[str, Any]) -> dict[str, str]:
     """Digest of the checksum file that ACRO writes for each subject: SHA-256 in hex and nothing else."""
     return {
-        s["name"]: hashlib.sha256(s["digest"]["sha256"].encode()).hexdigest()
+        s["name"]: sha256_hex(s["digest"]["sha256"])
         for s in statement["subject"]
         if "sha256" in s["digest"]
     }

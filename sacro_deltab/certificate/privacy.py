@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .canonical import canonical_json
+from ..base.canonical import canonical_json
 from .findings import PreparedOutput
 from .said import HEX, like
 

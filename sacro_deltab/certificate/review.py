@@ -13,7 +13,6 @@ awaited again.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -21,11 +20,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.canonical import MAX_BYTES, canonical_json, decode_base64, encode_base64, read_canonical
+from ..base.digests import digest_file, sha256_hex
 from ..base.errors import CertificateError, InputError, RefusedError
-from .canonical import MAX_BYTES, canonical_json, decode_base64, encode_base64, read_canonical, read_json
+from ..base.names import shown
+from ..base.opening import read_member
+from ..base.strict import parse
 from .envelope import parse_envelope, sign
 from .inside import inside_digest
-from .layout import CERTIFIED, ENVELOPE, INSIDE, REVIEW, STATEMENT, Inventory, digest_file, read_bytes, scan, shown
+from .layout import CERTIFIED, ENVELOPE, INSIDE, REVIEW, STATEMENT, Inventory, scan
 from .seal import INSIDE_STATEMENT
 from .statement import INSIDE_SUBJECT, STATEMENT_TYPE, in_full, utc_now
 from .votes import (
@@ -72,9 +75,9 @@ def load_record(folder: Path, *, changed: list[str] | None = None) -> Record:
         raise InputError("the folder has no certificate.", path=folder, next_step="finalise the session first.")
     envelope = None
     if ENVELOPE in inventory.root:
-        envelope = parse_envelope(read_bytes(inventory.root[ENVELOPE], limit=2 * MAX_BYTES))
+        envelope = parse_envelope(read_member(inventory.root[ENVELOPE], limit=2 * MAX_BYTES))
     signed = envelope is not None and envelope.signed
-    payload = envelope.payload if envelope and signed else read_bytes(inventory.root[STATEMENT], limit=MAX_BYTES)
+    payload = envelope.payload if envelope and signed else read_member(inventory.root[STATEMENT], limit=MAX_BYTES)
     statement = read_canonical(payload, path=STATEMENT, what="statement")
     check_type(statement)
     if faults := schema_problems(statement):
@@ -138,7 +141,7 @@ def inner_statement(inventory: Inventory, signed: bool) -> Mapping[str, Any] | N
     for name in (*names, INSIDE_STATEMENT):
         path = (inventory.inside or {}).get(name)
         if path is not None:
-            value = read_json(read_bytes(path, limit=MAX_BYTES), path=f"{INSIDE}/{name}", what="statement")
+            value = parse(read_member(path, limit=MAX_BYTES), path=f"{INSIDE}/{name}")
             return value if isinstance(value, dict) else None
     return None
 
@@ -247,7 +250,7 @@ def _seal(
             },
         }
     )
-    commitment = hashlib.sha256(opened).hexdigest()
+    commitment = sha256_hex(opened)
     sealed = encode_base64(_encrypt(key, opened, common["certificate_id"]))
     statement = {
         "_type": STATEMENT_TYPE,
@@ -279,7 +282,7 @@ def _open_own(folder: Path, key: SigningKey, role: str, record: Record, submissi
             done.append(f"stays sealed until {', '.join(waiting)} submitted; then run this command again to open it")
             continue
         opened = _decrypt(key, decode_base64(own.sealed, path=REVIEW, what="sealed review"), record)
-        if hashlib.sha256(opened).hexdigest() != own.commitment:
+        if sha256_hex(opened) != own.commitment:
             raise CertificateError("the sealed review is not the one that was committed to.")
         _write(folder, f"{role}-{own.number:04d}.opened.dsse.json", sign(opened, key).to_bytes())
         done.append(f"opened as {role}: {len(own.targets)} file(s)")

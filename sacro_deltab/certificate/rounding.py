@@ -20,9 +20,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..base.errors import SacroDeltabError
-from .canonical import MAX_DATA_BYTES, read_json
+from ..base.opening import read_member
+from ..base.strict import DATA, parse
 from .findings import PreparedOutput
-from .layout import Inventory, read_bytes
+from .layout import Inventory
 from .policy import Policy
 
 Weights = dict[str, tuple[float, float]]  # feature → (published value, how far the value may be from it)
@@ -91,7 +92,7 @@ def _documents(inventory: Inventory, output: PreparedOutput) -> Iterable[tuple[s
         if path is None or not name.endswith(".json"):
             continue
         try:
-            value = read_json(read_bytes(path), path=name, what="output", limit=MAX_DATA_BYTES)
+            value = parse(read_member(path), path=name, bounds=DATA)
         except SacroDeltabError:
             continue
         if isinstance(value, Mapping) and value.get("schema") == "sacro_deltab/output/1":

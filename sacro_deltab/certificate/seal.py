@@ -17,14 +17,15 @@ the envelope, and `certificate.json` is one of the files that statement is about
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from .canonical import canonical_json
+from ..base.canonical import canonical_json
+from ..base.digests import sha256_hex
+from ..base.opening import read_member
 from .inside import ensure_salt
 from .layout import CHECKSUMS, ENVELOPE, INSIDE, STATEMENT
 from .statement import PAYLOAD_TYPE, Context, build, make_context, statement_bytes
@@ -115,5 +116,5 @@ def write_inside_statement(
 
 def write_checksum(folder: Path, name: str) -> None:
     """Write `checksums/NAME.txt` the way ACRO does: SHA-256 in hex and nothing else."""
-    digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    digest = sha256_hex(read_member(folder / name))
     (folder / CHECKSUMS / f"{name}.txt").write_text(digest, encoding="utf-8", newline="")

@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..base.digests import Digests, digest_bytes, digest_file
 from ..base.errors import InputError, UnreadableError
-from .layout import Digests, Inventory, digest_bytes, digest_file, name_problems, read_bytes, scan, shown
+from ..base.names import name_problems, shown
+from ..base.opening import LARGE, read_member
+from .layout import Inventory, scan
 
 VIEWER_FILES = frozenset({"summary.txt", "missing-files.txt"})  # written by the viewer into its release
 MAX_ZIP_BYTES = 1024**3
@@ -31,10 +34,10 @@ class Source:
     members: Mapping[str, bytes] = field(default_factory=dict)
     _known: dict[str, Digests] = field(default_factory=dict, repr=False, compare=False)
 
-    def read(self, name: str, *, limit: int | None = None) -> bytes:
+    def read(self, name: str, *, limit: int = LARGE) -> bytes:
         """Bytes of one file."""
         if self.inventory is not None:
-            return read_bytes(self.inventory.root[name], limit=limit)
+            return read_member(self.inventory.root[name], limit=limit)
         return self.members[name]
 
     def digests(self, name: str) -> Digests:

@@ -14,22 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..base.canonical import canonical_json
+from ..base.digests import Digests, digest_file
 from ..base.errors import CertificateError, UnreadableError
-from .canonical import MAX_DATA_BYTES, canonical_json, read_json
+from ..base.opening import read_member
+from ..base.strict import DATA, parse
 from .findings import PreparedOutput, prepare_outputs, worst
 from .inside import ALGORITHM, inside_digest, salted_sha256
-from .layout import (
-    CERTIFIED,
-    ENVELOPE,
-    RESULTS,
-    STATEMENT,
-    STRUCTURE,
-    Digests,
-    Inventory,
-    digest_file,
-    read_bytes,
-    scan,
-)
+from .layout import CERTIFIED, ENVELOPE, RESULTS, STATEMENT, STRUCTURE, Inventory, scan
 from .packed import full, pack
 from .policy import Policy, policy_of, waiver_json
 from .privacy import privacy_block
@@ -221,7 +213,7 @@ def _results(inventory: Inventory) -> dict[str, Any]:
     path = inventory.root.get(RESULTS)
     if path is None:
         raise UnreadableError("the folder has no results.json.", path=inventory.folder)
-    value = read_json(read_bytes(path), path=RESULTS, what="record of the session", limit=MAX_DATA_BYTES)
+    value = parse(read_member(path), path=RESULTS, bounds=DATA)
     if not isinstance(value, dict) or not isinstance(value.get("results"), dict):
         raise UnreadableError("results.json is not the record of a session.", path=RESULTS)
     return value

@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.canonical import MAX_BYTES, read_canonical
 from ..base.errors import CertificateError, InputError, SacroDeltabError, UnreadableError
 from ..base.shape import shape_problems
 from . import verify_files as files
-from .canonical import MAX_BYTES, read_canonical
 from .envelope import ParsedEnvelope, check_signatures, parse_envelope
 from .layout import ENVELOPE
 from .sources import Source, open_source

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..base.digests import digest_file
 from ..base.errors import SacroDeltabError
-from .canonical import read_json
+from ..base.names import shown
+from ..base.opening import read_member
+from ..base.strict import parse
 from .inside import inside_digest
-from .layout import CONFIG, ENVELOPE, RESULTS, STATEMENT, digest_file, read_bytes, shown
+from .layout import CONFIG, ENVELOPE, RESULTS, STATEMENT
 from .sources import VIEWER_FILES, Source
 from .statement import INSIDE_SUBJECT
 from .viewer import ResultsReading, read_results
@@ -88,7 +91,7 @@ def _results(
             reading = read_results(source.read(RESULTS), predicate["results"])
         return reading, (name, "ok", [], "as certified")
     try:
-        config = read_json(source.read(CONFIG), path=CONFIG, what="config") if CONFIG in source.names else None
+        config = parse(source.read(CONFIG), path=CONFIG) if CONFIG in source.names else None
         reading = read_results(source.read(RESULTS), predicate["results"], config)
     except SacroDeltabError as error:
         return None, (name, "ok", [f"results.json was changed: {error.what}"], "")
@@ -124,7 +127,7 @@ def _checksums(source: Source, predicate: Mapping[str, Any]) -> Iterator[Line]:
     problems += [f"checksums/{shown(n)}.txt is not in the record" for n in set(inventory.checksums) - expected]
     for name, path in inventory.checksums.items():
         if name in derived:
-            right = read_bytes(path, limit=256) == source.digests(name).sha256.encode()
+            right = read_member(path, limit=256) == source.digests(name).sha256.encode()
         else:
             right = name not in certified or digest_file(path).sha256 == certified[name]
         if not right:

@@ -7,15 +7,16 @@ two-space indent. Anything else, a status raised to "pass" included, is no work 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .canonical import MAX_DATA_BYTES, canonical_json, read_json
-from .layout import shown
+from ..base.canonical import canonical_json
+from ..base.digests import sha256_hex
+from ..base.names import shown
+from ..base.strict import DATA, parse
 
 _CELL = re.compile(r"\d{1,7},\d{1,7}")
 _FILE_KEYS: dict[str, Callable[[Any], bool]] = {  # what the viewer adds to a listed file, and only in this form
@@ -55,7 +56,7 @@ def normalise(value: Any) -> Any:
 
 
 def _hash(value: Any) -> str:
-    return hashlib.sha256(canonical_json(normalise(value))).hexdigest()
+    return sha256_hex(canonical_json(normalise(value)))
 
 
 def _fixed(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,7 +118,7 @@ def read_results(data: bytes, certified: Mapping[str, Any], config: Any = None) 
     config
         Parsed config.json, which the viewer's draft copies into results.json.
     """
-    value = read_json(data, path="results.json", what="record of the session", limit=MAX_DATA_BYTES)
+    value = parse(data, path="results.json", bounds=DATA)
     if not isinstance(value, dict) or not isinstance(value.get("results"), dict):
         return ResultsReading(("results.json is no longer a record of a session",), (), (), ())
     changed: list[str] = []

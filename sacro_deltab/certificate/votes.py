@@ -5,7 +5,6 @@ Nothing read here is believed before its signature, its role, its release and it
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +12,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.canonical import MAX_BYTES, canonical_json, read_canonical
+from ..base.digests import sha256_hex
 from ..base.errors import CertificateError, SacroDeltabError
+from ..base.names import shown
+from ..base.opening import read_member
 from ..base.shape import shape_problems
-from .canonical import MAX_BYTES, canonical_json, read_canonical
 from .envelope import ParsedEnvelope, good_signature, parse_envelope
-from .layout import REVIEW, Inventory, read_bytes, shown
+from .layout import REVIEW, Inventory
 from .statement import TYPE_ROOT
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ class Question:
     @property
     def target(self) -> Target:
         """What a vote is bound to."""
-        digest = hashlib.sha256(canonical_json(sorted(self.questions))).hexdigest()
+        digest = sha256_hex(canonical_json(sorted(self.questions)))
         return self.file, self.sha256, digest
 
 
@@ -135,7 +137,7 @@ def _read_one(
     if match is None:
         raise CertificateError("is not a review")
     role, number, kind = match[1], int(match[2]), match[3]
-    envelope = parse_envelope(read_bytes(path, limit=2 * MAX_BYTES))
+    envelope = parse_envelope(read_member(path, limit=2 * MAX_BYTES))
     keyid = _signer(envelope, trust, role, at)
     statement = read_canonical(envelope.payload, path=name, what="review")
     if shape_problems(statement, "review", kind):
@@ -152,7 +154,7 @@ def _read_one(
     before = sealed.get((role, number))
     if before is None or before.keyid != keyid or before.targets != targets:
         raise CertificateError("was not sealed before it was opened")
-    if hashlib.sha256(envelope.payload).hexdigest() != before.commitment:
+    if sha256_hex(envelope.payload) != before.commitment:
         raise CertificateError("is not what was sealed")
     files = {
         f["file"]: FileDecision(f["decision"], f["reason"], {a["question"]: a["answer"] for a in f["answers"]})

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.errors import UnreadableError
-from ..inert.archives import unsafe_name
+from ..base.names import fold, path_problem
 from ..inert.limits import Limits
 from ..judging.report import Noted, note
 
@@ -73,11 +72,6 @@ def _kind(mode: int) -> str:
     return "file" if stat.S_ISREG(mode) else "special"
 
 
-def fold(name: str) -> str:
-    """Names that some system would take for the same file."""
-    return unicodedata.normalize("NFKC", name).casefold().rstrip(". ")
-
-
 def listing_findings(entries: list[Entry]) -> Iterator[Noted]:
     """Links, devices, names that collide or that the viewer takes for its own."""
     seen: dict[str, str] = {}
@@ -98,7 +92,7 @@ def listing_findings(entries: list[Entry]) -> Iterator[Noted]:
             continue
         if fold(entry.name) in {"outputs.json", "summary.txt", "missing-files.txt"}:
             yield note("viewer-name", "block", f"{entry.name} is a name the viewer uses itself.")
-        reason = unsafe_name(entry.name)
+        reason = path_problem(entry.name)
         if reason:
             yield note("bad-name", "block", f"{entry.name!r}: {reason}.")
 
@@ -107,7 +101,7 @@ def bad_file_name(name: object) -> str | None:
     """Why a name in `files` cannot be an output of this folder, or None."""
     if not isinstance(name, str):
         return "it is not text"
-    reason = unsafe_name(name)
+    reason = path_problem(name)
     if reason:
         return reason
     first = fold(name.replace("\\", "/").split("/", 1)[0])

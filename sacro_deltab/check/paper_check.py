@@ -39,7 +39,7 @@ def judge_certificate(session: Session, record: Record, report: FileReport) -> N
 
 
 def _statement(session: Session, data: bytes) -> Iterator[Noted]:
-    from ..certificate.canonical import canonical_json, read_canonical
+    from ..base.canonical import canonical_json, read_canonical
 
     statement = read_canonical(data, path="certificate.json", what="statement")
     if set(statement) == {"placeholder"}:
@@ -96,7 +96,7 @@ def _envelope(session: Session, data: bytes) -> Iterator[Noted]:
     envelope = parse_envelope(data)
     if envelope.to_bytes() != data:
         yield note("certificate", "block", "The envelope holds more than payload and signatures.", next_step=_STEP)
-    from ..certificate.canonical import read_canonical
+    from ..base.canonical import read_canonical
 
     statement = read_canonical(envelope.payload, path="certificate.dsse.json", what="statement")
     yield from _nothing_else(statement)

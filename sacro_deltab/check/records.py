@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base.names import fold
 from ..judging.report import Noted, note
-from .folder import bad_file_name, fold
+from .folder import bad_file_name
 
 RECORD_KEYS = frozenset(
     {

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import UnreadableError
-from ..inert.limits import MIB, Limits
+from ..base.strict import DATA, parse
+from ..inert.limits import Limits
 from ..inert.snapshot import take
-from ..inert.strict_json import load_strict
 from ..judging.evidence import SCHEMA_ID as EVIDENCE_ID
 from ..judging.evidence import evidence_errors
 from ..judging.report import Noted, note
@@ -36,9 +36,9 @@ def read_evidence_part(
                 next_step="Check the folder inside the TRE, with its inside/.",
             )
         ]
-    wide = replace(limits, file_bytes=256 * MIB, json_bytes=256 * MIB, text_bytes=256 * MIB, json_items=40_000_000)
+    wide = replace(limits, file_bytes=DATA.size)
     try:
-        data = load_strict(take(root / EVIDENCE, EVIDENCE, wide).data, EVIDENCE, wide)
+        data = parse(take(root / EVIDENCE, EVIDENCE, wide).data, path=EVIDENCE, bounds=DATA)
     except UnreadableError as error:
         return None, [note("no-evidence", "block", f"{EVIDENCE} cannot be read: {error.what}.")]
     errors = _evidence_errors(data)

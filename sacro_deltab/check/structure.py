@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..base.digests import sha256_hex
 from ..base.errors import UnreadableError
+from ..base.strict import parse
 from ..inert.limits import Limits
 from ..inert.snapshot import Snapshot, take
-from ..inert.strict_json import load_strict
 from ..judging.report import Noted, note
 from .folder import CERTIFICATES, STRUCTURE, STRUCTURE_FOLDERS, Entry
 from .records import Record
@@ -100,7 +100,7 @@ def threshold_findings(config: Any, parameters: Mapping[str, Any]) -> tuple[list
 def read_json_part(root: Path, name: str, limits: Limits) -> tuple[Any, list[Noted]]:
     """A structural JSON file, or what is wrong with it."""
     try:
-        return load_strict(read_part(root, name, limits).data, name, limits), []
+        return parse(read_part(root, name, limits).data, path=name, bounds=limits.json), []
     except UnreadableError as error:
         return None, [note("unreadable", "block", f"{name}: {error.what}.", next_step="Finalise the session again.")]
 
@@ -133,4 +133,4 @@ def unlisted_findings(entries: list[Entry], records: list[Record]) -> Iterator[N
 
 def digest(data: bytes) -> str:
     """SHA-256 in hex."""
-    return hashlib.sha256(data).hexdigest()
+    return sha256_hex(data)

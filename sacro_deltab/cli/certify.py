@@ -260,7 +260,7 @@ def crate(
 
 
 def _write_page(folder: Path, page: Path) -> None:
-    from ..certificate.canonical import read_canonical
+    from ..base.canonical import read_canonical
     from ..certificate.envelope import read_envelope
     from ..certificate.layout import ENVELOPE
     from ..certificate.page import render_page

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..base.errors import InputError, LedgerError, UnreadableError
+from ..base.digests import sha256_hex
+from ..base.errors import InputError, UnreadableError
+from ..base.opening import LARGE, read_file
 
 if TYPE_CHECKING:
     from ..ledger import Ledger
@@ -359,18 +361,13 @@ def _disjoint(
 
 def _digest_of(file: Path) -> str:
     """Digest by which a session asks for the file: of its numbers for a basis or bounds file, else of its bytes."""
-    import hashlib
+    from ..privacy import Basis, PublicBounds  # NumPy, which no other ledger command needs
 
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise LedgerError(f"the public file cannot be read ({error.strerror})", path=file) from error
-    from ..privacy import Basis, PublicBounds
-
+    data = read_file(file, limit=LARGE)
     for schema, kind in ((b'"sacro_deltab/basis/1"', Basis), (b'"sacro_deltab/bounds/1"', PublicBounds)):
         if schema in data:
             return kind.load(file).digest
-    return hashlib.sha256(data).hexdigest()
+    return sha256_hex(data)
 
 
 def _bounds(

@@ -164,7 +164,7 @@ def _documents(
     path: Path, source: Any, predicate: Mapping[str, Any], held: frozenset[str]
 ) -> tuple[dict[str, OutputDocument], tuple[str, ...]]:
     """Documents whose digests hold and whose certified verdict is pass or review, and the stems that were withheld."""
-    from ..certificate.canonical import MAX_DATA_BYTES, read_json
+    from ..base.strict import DATA, parse
     from ..outputs.schema import document_errors
 
     types = {str(o["name"]): str(o["type"]) for o in predicate["outputs"]}
@@ -180,7 +180,7 @@ def _documents(
         known = types.get(output)
         if not name.endswith(".json") or name not in held or known in (None, "certificate", "unknown"):
             continue
-        data = read_json(source.read(name), path=path / name, what="document", limit=MAX_DATA_BYTES)
+        data = parse(source.read(name), path=path / name, bounds=DATA)
         errors = document_errors(data) if isinstance(data, dict) else ["it is no document"]
         if errors:
             raise RefusedError(f"a document does not match its schema: {errors[0]}", path=path / name)

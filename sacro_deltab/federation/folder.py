@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.canonical import canonical_json
+from ..base.digests import digest_file
 from ..base.errors import InputError, RefusedError
-from ..certificate.canonical import canonical_json
-from ..certificate.layout import ENVELOPE, STATEMENT, digest_file
+from ..certificate.layout import ENVELOPE, STATEMENT
 from ..certificate.statement import STATEMENT_TYPE, utc_now, versions
 from . import history
 from .forest import Panel, draw

@@ -7,7 +7,6 @@ it, or a sum smaller than what was already spent.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from ..base.digests import sha256_hex
 from ..base.errors import InputError, RefusedError, UnreadableError
 from .account import NodeSpend
 from .bundle import Node
@@ -206,4 +206,4 @@ def _lock(handle: IO[str]) -> None:
 def _digest(entry: Mapping[str, Any]) -> str:
     rest = {k: v for k, v in entry.items() if k != "sha256"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return sha256_hex(text)

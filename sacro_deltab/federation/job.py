@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.digests import sha256_hex
 from ..base.errors import InputError, RefusedError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def load_job(path: Path) -> Job:
         for key, text in _contradictions(data):
             marked.problems.append(Problem(marked.place(*key), text))
         if not marked.problems:
-            return _job(path, hashlib.sha256(raw).hexdigest(), data)
+            return _job(path, sha256_hex(raw), data)
     raise InputError("the job file cannot be used:\n  " + "\n  ".join(str(p) for p in marked.problems),
                      next_step="docs/federation.md shows a whole job file.")  # fmt: skip
 

@@ -7,10 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.canonical import MAX_BYTES, read_canonical
+from ..base.digests import digest_file
 from ..base.errors import CertificateError, InputError, SacroDeltabError, UnreadableError
-from ..certificate.canonical import MAX_BYTES, read_canonical
+from ..base.names import shown
+from ..base.opening import read_member
 from ..certificate.envelope import check_signatures, read_envelope
-from ..certificate.layout import ENVELOPE, STATEMENT, digest_file, read_bytes, shown
+from ..certificate.layout import ENVELOPE, STATEMENT
 from ..certificate.statement import STATEMENT_TYPE, TYPE_ROOT
 from ..certificate.verify import CLOCK_SKEW
 
@@ -63,7 +66,7 @@ def verify_pooled(
         problems = check_signatures(envelope, trust, str(made["node"]), (signed_at, now))[1]
         if signed_at > now + CLOCK_SKEW:
             problems = [*problems, f"it says it was signed on {signed_at:%Y-%m-%d %H:%M} UTC, which is later than now"]
-        if (folder / STATEMENT).is_file() and read_bytes(folder / STATEMENT, limit=MAX_BYTES) != envelope.payload:
+        if (folder / STATEMENT).is_file() and read_member(folder / STATEMENT, limit=MAX_BYTES) != envelope.payload:
             problems = [*problems, f"{STATEMENT} is not what was signed"]
         problems = [*problems, *_files(folder, statement), *_materials(materials, statement["predicate"])]
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..base.errors import UnreadableError
+from ..base.names import path_problem
 from .limits import DEFAULT, Limits
 
 _STEP = "Send the files themselves, one decision each, not an archive."
@@ -21,19 +22,6 @@ class Member:
 
     name: str
     data: bytes
-
-
-def unsafe_name(name: str) -> str | None:
-    """Why a path stored in a file cannot be used, or None. Names are compared as written, never resolved."""
-    if not name or name in (".", ".."):
-        return "it has no name"
-    if name.startswith(("/", "\\")) or (len(name) > 1 and name[1] == ":"):
-        return "its name is absolute"
-    if ".." in name.replace("\\", "/").split("/"):
-        return "its name points out of the folder"
-    if any(ord(c) < 32 or ord(c) == 127 for c in name) or len(name) > 1_000:
-        return "its name holds control characters or is too long"
-    return None
 
 
 def _refuse(what: str, path: str) -> UnreadableError:
@@ -138,7 +126,7 @@ def _check_listing(listing: list[tuple[str, int]], path: str, limits: Limits) ->
         raise _refuse("it unpacks to more than the limit", path)
     folded: set[str] = set()
     for name, _ in listing:
-        reason = unsafe_name(name)
+        reason = path_problem(name)
         if reason:
             raise _refuse(f"it has a member {name[:80]!r}: {reason}", path)
         if name.casefold() in folded:

@@ -6,8 +6,10 @@ import time
 from dataclasses import dataclass, field
 
 from ..base.errors import UnreadableError
+from ..base.opening import MIB
+from ..base.strict import Bounds
 
-MIB = 1024 * 1024
+_JSON = Bounds(size=16 * MIB, depth=24)
 
 
 @dataclass(frozen=True)
@@ -20,10 +22,7 @@ class Limits:
 
     file_bytes: int = 64 * MIB
     text_bytes: int = 32 * MIB
-    json_bytes: int = 16 * MIB
-    json_items: int = 2_000_000
-    json_depth: int = 24
-    int_digits: int = 18
+    json: Bounds = _JSON
     columns: int = 20_000
     cells: int = 2_000_000
     line_bytes: int = 4 * MIB

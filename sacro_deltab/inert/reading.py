@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from ..base.errors import UnreadableError
-from .archives import gunzip, inflate, names_of_zip, read_members, unsafe_name
+from .archives import gunzip, inflate, names_of_zip, read_members
 from .arrays import read_npy, read_npz
 from .content import ArrayInfo, Content, Item, Remark
 from .images import read_image
+from .json_content import read_json
 from .limits import DEFAULT, Limits
 from .logs import read_log, text_remarks
 from .pickles import read_pickle
 from .snapshot import Snapshot
 from .sniff import sniff
-from .strict_json import read_json
 from .tabular import TableData, read_table
 
 EXPORT = "Make the output with `sacro-deltab run` or `DeltabSession`: one flat CSV and its JSON document."
@@ -214,4 +214,4 @@ def unpack(data: bytes, name: str, limits: Limits = DEFAULT) -> tuple[str, bytes
     return None
 
 
-__all__ = ["EXPORT", "IMAGES", "PROSE", "REFUSED", "kind_of", "read_content", "unpack", "unsafe_name"]
+__all__ = ["EXPORT", "IMAGES", "PROSE", "REFUSED", "kind_of", "read_content", "unpack"]

@@ -13,12 +13,12 @@ marks it found and never re-chooses:
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..base.digests import sha256_hex
 from ..base.errors import InputError
 from ..measure.table_audit import TableAudit
 from ..outputs.document import MARK, Cell, Column, OutputDocument
@@ -128,7 +128,7 @@ def judge_output(
     decision = ask(known)
     suppressed = _suppressed_by(decision) | chosen
     released = transform(document, decision.actions, suppressed)
-    digest = hashlib.sha256(released.to_json().encode("utf-8")).hexdigest()
+    digest = sha256_hex(released.to_json())
     if waivers and output_sha256 is None:
         decision = ask(known, digest)
     unmarked = suppressed - (suppressed if marked is None else marked)

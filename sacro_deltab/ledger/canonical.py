@@ -6,7 +6,6 @@ would be no budget.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import unicodedata
@@ -42,11 +41,6 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         return value.item()
     raise TypeError(f"{type(value).__name__} is none")
-
-
-def sha256_text(text: str) -> str:
-    """SHA-256 of the UTF-8 text, 64 hex digits."""
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def body_text(body: Mapping[str, Any]) -> str:

@@ -17,10 +17,11 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
+from ..base.digests import sha256_hex
 from ..base.errors import LedgerError
 from ..privacy.spend import BudgetLimits
 from . import schema
-from .canonical import body_text, canonical, sha256_text, utc_text
+from .canonical import body_text, canonical, utc_text
 from .keys import Anchor, LedgerKey, SignatureChecker
 from .store import Store, row_dict
 from .tally import Tally, total
@@ -87,12 +88,12 @@ class Accounts(Mapping[str, Account]):
 
 def state_digest(texts: Mapping[str, str]) -> str:
     """Digest of all partitions' stored texts."""
-    return sums_digest({name: sha256_text(text) for name, text in texts.items()})
+    return sums_digest({name: sha256_hex(text) for name, text in texts.items()})
 
 
 def sums_digest(digests: Mapping[str, str]) -> str:
     """The same from each text's SHA-256, for who keeps those. Names hold no blanks, so the lines cannot be confused."""
-    return sha256_text("\n".join(f"{name} {digest}" for name, digest in sorted(digests.items())))
+    return sha256_hex("\n".join(f"{name} {digest}" for name, digest in sorted(digests.items())))
 
 
 def shared_total(accounts: Mapping[str, Account], partition: str, account: Account | None = None) -> Tally:
@@ -181,7 +182,7 @@ class Writer:
         self._key = key
         self.head = read_head(connection, identity, where)
         self.accounts = read_accounts(connection, self.head, where)
-        self._digests = {name: sha256_text(text) for name, text in self.accounts.texts.items()}
+        self._digests = {name: sha256_hex(text) for name, text in self.accounts.texts.items()}
 
     def append(
         self,
@@ -224,7 +225,7 @@ class Writer:
             self.connection.execute(_NEW_SUMS, {"name": name, "tally": text})
         else:
             self.connection.execute(insert(schema.partitions), {"partition": name, "tally": text})
-        self._digests[name] = sha256_text(text)
+        self._digests[name] = sha256_hex(text)
 
     def by_token(self, token: str) -> Entry | None:
         """The entry that an earlier try of the same act has left."""

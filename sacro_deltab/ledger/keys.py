@@ -9,7 +9,6 @@ and before the caller may draw noise, so a ledger file restored from an older co
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import os
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from ..base.digests import sha256_hex
 from ..base.errors import LedgerError
 
 KEY_VARIABLE = "SACRO_DELTAB_LEDGER_KEY"
@@ -186,7 +186,7 @@ class Anchor:
     def write(self, handle: IO[bytes], seq: int, digest: str) -> None:
         """Record (entry, digest) and wait until it is on the disk."""
         line = f"{seq} {digest}"
-        check = hashlib.sha256(line.encode()).hexdigest()[:16]
+        check = sha256_hex(line)[:16]
         try:
             handle.seek((seq % 2) * _SLOT)
             handle.write(f"{line} {check}".ljust(_SLOT - 1).encode() + b"\n")
@@ -204,6 +204,6 @@ def _newest(data: bytes) -> tuple[int, str] | None:
     found: list[tuple[int, str]] = []
     for start in (0, _SLOT):
         parts = data[start : start + _SLOT].decode("ascii", "replace").split()
-        if len(parts) == 3 and hashlib.sha256(f"{parts[0]} {parts[1]}".encode()).hexdigest()[:16] == parts[2]:
+        if len(parts) == 3 and sha256_hex(f"{parts[0]} {parts[1]}")[:16] == parts[2]:
             found.append((int(parts[0]), parts[1]))
     return max(found, default=None)

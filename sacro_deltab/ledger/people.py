@@ -7,11 +7,11 @@ import math
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy import Connection, insert, select
 
+from ..base.digests import sha256_hex
 from ..base.errors import InputError
 from . import schema
 from .canonical import checked_text, cohort_of, partition_key
@@ -79,7 +79,7 @@ def register_cohort(
 
 def _check_in(writer: Writer, name: str, block: bytes | None, who: str) -> CohortCheck:
     people = None if block is None else set(unpacked(block))
-    digest = None if block is None else sha256(block).hexdigest()
+    digest = None if block is None else sha256_hex(block)
     earlier, last = _known_sets(writer.connection, name)
     status: Literal["new", "same", "changed", "not_checked"]
     if people is None:

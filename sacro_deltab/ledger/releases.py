@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, insert, select
 
+from ..base.digests import sha256_hex
 from ..base.errors import InputError
 from . import schema
-from .canonical import canonical, checked_digest, checked_text, cohort_of, partition_key, sha256_text
+from .canonical import canonical, checked_digest, checked_text, cohort_of, partition_key
 from .chain import entry_of, writing
 from .people import declarations, fingerprints, last_set, unpacked
 from .values import EarlierCell, EarlierCells, Entry, Gap, Release, ReleaseCell
@@ -108,7 +108,7 @@ def cells_digest(rows: Iterable[Mapping[str, Any]]) -> str:
     """What a release entry says about its cells."""
     columns = ("number", "key", "n", "published", "people")
     listed = [[*(row[c] for c in columns), row["mask"] and bytes(row["mask"]).hex()] for row in rows]
-    return sha256_text(canonical(listed))
+    return sha256_hex(canonical(listed))
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def releases(ledger: Ledger, partition: str | None, unit: str) -> list[Release]:
         table = schema.cells
         for row in connection.execute(select(table).order_by(table.c.seq, table.c.number)):
             if row.seq in found:
-                members = None if row.mask is None else sha256(bytes(row.mask)).hexdigest()
+                members = None if row.mask is None else sha256_hex(bytes(row.mask))
                 cell = {"key": row.key, "n": row.n, "published": json.loads(row.published), "members": members}
                 found[row.seq][2].append(cell)
     return [

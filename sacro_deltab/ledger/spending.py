@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlalchemy import Connection, select
 
 from .. import __version__
+from ..base.digests import sha256_hex
 from ..base.errors import BudgetError, InputError, LedgerError, RefusedError
 from ..privacy.spend import BudgetLimits, Receipt, SpendRequest
 from . import schema
-from .canonical import canonical, checked_digest, checked_text, partition_key, sha256_text
+from .canonical import canonical, checked_digest, checked_text, partition_key
 from .chain import Account, Writer, entry_of, shared_total, writing
 from .tally import Tally, checked_limits, checked_request, refusal, remaining
 from .values import Entry
@@ -258,7 +259,7 @@ def close_spend(ledger: Ledger, seq: int, released: str | Mapping[str, str], who
         files = {checked_text(n, "a file's name", longest=400): checked_digest(d) for n, d in released.items()}
         if not files:
             raise InputError("closing a spend needs the digest of at least one file")
-        body = {"sha256": sha256_text(canonical(files)), "files": files}
+        body = {"sha256": sha256_hex(canonical(files)), "files": files}
     token = uuid.uuid4().hex
 
     def act(again: bool) -> Entry:

@@ -6,7 +6,6 @@ A TRE keeps this file where researchers cannot write. Nothing that is checked is
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from ..base.digests import sha256_hex
 from ..base.errors import InputError, UnreadableError
 from ..base.resources import schema
 
@@ -179,7 +179,7 @@ def key_id(public_pem: str) -> str:
     """Id of a key: SHA-256 (hex) of its PEM text's DER part, so that line ends and comments do not matter."""
     body = re.sub(r"-----[A-Z ]+-----|\s", "", public_pem)
     try:
-        return hashlib.sha256(base64.b64decode(body, validate=True)).hexdigest()
+        return sha256_hex(base64.b64decode(body, validate=True))
     except ValueError as error:
         raise InputError("this is no public key in PEM form") from error
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from .canonical import ENTRY_TYPE, canonical, sha256_text
+from ..base.digests import sha256_hex
+from .canonical import ENTRY_TYPE, canonical
 
 EntryKind = Literal["open", "cohort", "disjoint", "bounds", "spend", "refused", "draw", "attach", "close", "release"]
 
@@ -32,7 +33,7 @@ class Entry:
     def computed_digest(self) -> str:
         """SHA-256 over the entry without `digest` and `signature`."""
         signed = {k: v for k, v in vars(self).items() if k not in ("digest", "signature")}
-        return sha256_text(f"{ENTRY_TYPE}\n{canonical(signed)}")
+        return sha256_hex(f"{ENTRY_TYPE}\n{canonical(signed)}")
 
     def to_json(self) -> dict[str, Any]:
         """The entry as `schemas/ledger-entry.schema.json` has it."""

@@ -6,14 +6,14 @@ import base64
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select
 
+from ..base.digests import sha256_hex
 from ..base.errors import InputError
 from . import schema
-from .canonical import GENESIS, checked_digest, cohort_of, is_digest, sha256_text
+from .canonical import GENESIS, checked_digest, cohort_of, is_digest
 from .chain import Account, entry_of, shared_total, sums_digest
 from .keys import SignatureChecker
 from .people import unlinked
@@ -88,7 +88,7 @@ class _Replay:
     def _put(self, name: str, account: Account) -> None:
         self.accounts[name] = account
         self.texts[name] = account.text()
-        self._digests[name] = sha256_text(self.texts[name])
+        self._digests[name] = sha256_hex(self.texts[name])
         self._state = None
 
 
@@ -147,7 +147,7 @@ def _people_problems(connection: Connection) -> list[Problem]:
             continue
         row = rows.get((entry.partition, digest))
         named.add((entry.partition, digest))
-        if row is None or sha256(bytes(row.people)).hexdigest() != digest:
+        if row is None or sha256_hex(bytes(row.people)) != digest:
             problems.append(Problem(entry.seq, "the fingerprints of its people were changed"))
     if rows.keys() - named:
         problems.append(Problem(None, "there are fingerprints of people that no entry registered"))

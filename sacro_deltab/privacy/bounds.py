@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..base.digests import sha256_hex
 from ..base.errors import InputError, PrivacyError
 from ..base.resources import schema
 from ..base.shape import fits
@@ -26,7 +26,7 @@ SCHEMA_ID = "sacro_deltab/bounds/1"
 def canonical_digest(data: Mapping[str, Any]) -> str:
     """SHA-256 (hex) of sorted, compact JSON; floats as Python's shortest round-trip text."""
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return sha256_hex(text)
 
 
 def _numbers(name: str, values: Any) -> tuple[float, ...] | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..base.digests import sha256_hex
 from ..base.errors import InputError
 from .model import Document, RuleSet
 
@@ -33,7 +33,7 @@ def normalise(text: str) -> str:
 
 def clause_digest(text: str) -> str:
     """SHA-256 of the normalised words."""
-    return hashlib.sha256(normalise(text).encode("utf-8")).hexdigest()
+    return sha256_hex(normalise(text))
 
 
 def read_documents(ruleset: RuleSet, folder: str | Path) -> DocumentReport:
@@ -70,7 +70,7 @@ def _compare(
     ruleset: RuleSet, document: Document, path: Path, lines: list[str], words: dict[str, str], problems: list[str]
 ) -> None:
     digests = {clause_digest(line): number for number, line in reversed(list(enumerate(lines, 1)))}
-    if hashlib.sha256(path.read_bytes()).hexdigest() != document.sha256:
+    if sha256_hex(path.read_bytes()) != document.sha256:
         problems.append(f"{path.name}: the file is not the version the rule set was written from")
     for clause in ruleset.clauses.values():
         if clause.document != document.id:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ..base.digests import sha256_hex
 from ..base.errors import RuleSetError
 from .build_rules import fit, misfit, not_by_name, read_parameter
 from .comparators import COMPARATORS
@@ -83,7 +83,7 @@ def apply_profile(base: RuleSet, path: Path) -> RuleSet:
     info = ProfileInfo(
         id=data["profile"]["id"],
         title=data["profile"]["title"],
-        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        sha256=sha256_hex(path.read_bytes()),
         attest=MappingProxyType(attest),
         ledgers=tuple(MappingProxyType(dict(entry)) for entry in data.get("ledgers", [])),
         changes=tuple(said),

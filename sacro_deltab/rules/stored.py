@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..base.digests import sha256_hex
 from ..base.errors import InputError, UnreadableError
 from .facts import Facts, facts_from_json
 from .schema_check import did_you_mean
@@ -80,7 +80,7 @@ def find_outputs(path: Path, name: str | None = None) -> list[StoredFacts]:
 
 
 def _digest(document: Path) -> str | None:
-    return hashlib.sha256(document.read_bytes()).hexdigest() if document.is_file() else None
+    return sha256_hex(document.read_bytes()) if document.is_file() else None
 
 
 def below(folders: list[Path]) -> Iterator[tuple[Path, Facts]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -13,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.digests import sha256_hex
 from ..base.errors import InputError, SacroDeltabError
 from ..certificate.seal import placeholder, seal_folder
 from ..judging.evidence import dump_evidence
@@ -47,7 +47,7 @@ def write_folder(session: SessionCore, target: Path) -> Path:
     try:
         with _acro_as_it_was(session):
             _write(session, inner)
-        digests = {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in inner.iterdir() if p.is_file()}
+        digests = {p.name: sha256_hex(p.read_bytes()) for p in inner.iterdir() if p.is_file()}
         _sync(inner)
         _close_spends(session, digests)
         inner.rename(target)

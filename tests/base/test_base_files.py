@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sacro_deltab.base import opening, writing
-from sacro_deltab.base.digests import digest_file, is_sha256, sha256
+from sacro_deltab.base.digests import digest_file, is_sha256, sha256_hex
 from sacro_deltab.base.errors import InputError, UnreadableError
 from sacro_deltab.base.names import name_problem, name_problems, path_problem
 from sacro_deltab.base.opening import ordinary, read_file, read_text
@@ -90,8 +90,8 @@ def test_a_file_is_there_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.
 
 def test_digests(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"abc")
-    assert digest_file(tmp_path / "x").sha256 == sha256("abc") == hashlib.sha256(b"abc").hexdigest()
-    assert is_sha256(sha256("")) and not is_sha256("A" * 64) and not is_sha256(sha256("") + "\n")
+    assert digest_file(tmp_path / "x").sha256 == sha256_hex("abc") == hashlib.sha256(b"abc").hexdigest()
+    assert is_sha256(sha256_hex("")) and not is_sha256("A" * 64) and not is_sha256(sha256_hex("") + "\n")
 
 
 @pytest.mark.parametrize(

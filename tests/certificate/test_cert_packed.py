@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sacro_deltab.base.canonical import canonical_json
 from sacro_deltab.base.errors import CertificateError
-from sacro_deltab.certificate.canonical import canonical_json
 from sacro_deltab.certificate.packed import FACTS_BY, full, pack
 from sacro_deltab.certificate.verify import schema_problems
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import cert_builder as cb
 import pytest
 
+from sacro_deltab.base.canonical import canonical_json, read_canonical
 from sacro_deltab.base.errors import CertificateError, UnreadableError
-from sacro_deltab.certificate.canonical import canonical_json, read_canonical
 from sacro_deltab.certificate.rounding import bounds_years
 from sacro_deltab.certificate.statement import in_full
 

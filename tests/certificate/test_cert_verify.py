@@ -19,10 +19,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sacro_deltab.base.canonical import canonical_json
+from sacro_deltab.base.digests import digest_file
 from sacro_deltab.base.errors import InputError, SacroDeltabError, UnreadableError
-from sacro_deltab.certificate.canonical import canonical_json
 from sacro_deltab.certificate.envelope import ParsedEnvelope, parse_envelope, read_envelope, sign
-from sacro_deltab.certificate.layout import digest_file
 from sacro_deltab.certificate.seal import write_checksum
 from sacro_deltab.certificate.verify import VerifyResult, verify_path
 from sacro_deltab.ledger.trust import load_trust, write_trust

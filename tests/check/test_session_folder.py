@@ -335,7 +335,7 @@ def stub_of_nothing(made: Made) -> None:
 
 def sign_more(made: Made) -> None:
     """The statement with ages in it, under a signature that nobody made."""
-    from sacro_deltab.certificate.canonical import canonical_json, read_canonical
+    from sacro_deltab.base.canonical import canonical_json, read_canonical
     from sacro_deltab.certificate.envelope import ParsedEnvelope
 
     data = (made.folder / "certificate.json").read_bytes()

@@ -14,8 +14,9 @@ import pytest
 from ledger_helpers import LIMITS, small, spend_args
 from sqlalchemy import insert
 
+from sacro_deltab.base.digests import sha256_hex
 from sacro_deltab.ledger import Ledger, open_ledger, schema
-from sacro_deltab.ledger.canonical import body_text, sha256_text
+from sacro_deltab.ledger.canonical import body_text
 from sacro_deltab.ledger.chain import Account, sealed, sums_digest
 from sacro_deltab.ledger.spending import request_json
 from sacro_deltab.ledger.tally import Tally
@@ -38,7 +39,7 @@ def grown(book: Ledger, entries: int) -> None:
         after, ref = {"sha256": "b" * 64}, head.seq
         if head.seq % 2:
             before, sums[name] = sums[name], sums[name].plus(request)
-            digests[name] = sha256_text(Account(sums[name], (), ROOMY).text())
+            digests[name] = sha256_hex(Account(sums[name], (), ROOMY).text())
             after, ref = {**body, "before": before.to_json(), "after": sums[name].to_json()}, None
         changes = {"seq": head.seq + 1, "kind": "spend" if ref is None else "close", "partition": name, "ref": ref}
         chained = {

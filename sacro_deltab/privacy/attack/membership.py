@@ -7,7 +7,6 @@ TRE (`inside/attack.json`); the rules ask whether there is one, a certificate ca
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...base.digests import sha256_hex
 from ...base.errors import InputError
 from ...model.base import one_blas_thread
 from ...model.weights import Weights
@@ -384,4 +384,4 @@ def weights_digest(weights: Weights) -> str:
     for field in fields(weights):
         value = getattr(weights, field.name)
         content[field.name] = value.tolist() if isinstance(value, np.ndarray) else value
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return sha256_hex(json.dumps(content, sort_keys=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...base.digests import sha256_hex
 from ...base.errors import InputError, PrivacyError
 from ...cohort.simulate import smith_cohort
 from ...model.base import one_blas_thread
@@ -163,7 +163,7 @@ def plan_training(
         "adjacency": adjacency, "basis": None if basis is None else basis.digest,
         "shared_basis": shared_basis or basis is not None,
     }  # fmt: skip
-    key = hashlib.sha256(json.dumps([SCHEMA_ID, 4, request], sort_keys=True).encode()).hexdigest()[:32]
+    key = sha256_hex(json.dumps([SCHEMA_ID, 4, request], sort_keys=True))[:32]
     kept = _kept(key, request) if use_cache else None
     if kept is not None:
         return kept

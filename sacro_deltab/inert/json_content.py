@@ -1,90 +1,22 @@
-"""JSON as the viewer and every receiver must be able to read it: one meaning, bounded, finite."""
+"""What stands in a JSON file: the arrays, numbers and texts in it, wherever they are."""
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from array import array
 from typing import Any
 
-from ..base.errors import UnreadableError
+from ..base.strict import parse
 from .content import ArrayInfo, Content, Item, Remark
 from .limits import DEFAULT, Deadline, Limits
-from .tabular import decode_text, number
-
-_STEP = "Write it with the package's own export; nothing else needs such JSON."
-
-
-def load_strict(data: bytes, name: str, limits: Limits = DEFAULT) -> Any:
-    """Parse JSON strictly.
-
-    Raises
-    ------
-    UnreadableError
-        Duplicate keys, NaN or Infinity, integers over 18 digits, numbers beyond a double, nesting over
-        `limits.json_depth`, too many items, not UTF-8, a byte-order mark, anything after the value.
-    """
-    if len(data) > limits.json_bytes or data.count(b",") + data.count(b"[") + data.count(b"{") > limits.json_items:
-        raise UnreadableError("it is larger than any output needs", path=name, next_step=_STEP)
-    if data.startswith(b"\xef\xbb\xbf"):
-        raise UnreadableError("it starts with a byte-order mark", path=name, next_step=_STEP)
-    text = decode_text(data, name, limits)
-
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        out = dict(items)
-        if len(out) != len(items):
-            raise UnreadableError("a key stands twice in one object", path=name, next_step=_STEP)
-        return out
-
-    def integer(literal: str) -> int:
-        if len(literal) > limits.int_digits:
-            raise UnreadableError("it holds an integer of more than 18 digits", path=name, next_step=_STEP)
-        return int(literal)
-
-    def real(literal: str) -> float:
-        value = float(literal) if len(literal) < 400 else math.inf
-        if not math.isfinite(value):
-            raise UnreadableError("it holds a number that is not finite", path=name, next_step=_STEP)
-        return value
-
-    def constant(_: str) -> Any:
-        raise UnreadableError("it holds NaN or Infinity, which are not JSON", path=name, next_step=_STEP)
-
-    try:
-        value = json.loads(text, object_pairs_hook=pairs, parse_int=integer, parse_float=real, parse_constant=constant)
-    except UnreadableError:
-        raise
-    except RecursionError:
-        raise UnreadableError("it is nested too deeply", path=name, next_step=_STEP) from None
-    except json.JSONDecodeError as error:
-        raise UnreadableError(
-            f"it is not JSON ({error.msg})", path=name, place=f"line {error.lineno}", next_step=_STEP
-        ) from None
-    except ValueError as error:
-        raise UnreadableError(f"it is not JSON ({type(error).__name__})", path=name, next_step=_STEP) from None
-    _check_depth(value, name, limits)
-    return value
-
-
-def _check_depth(value: Any, name: str, limits: Limits) -> None:
-    pending = [(value, 1)]
-    while pending:
-        node, depth = pending.pop()
-        if depth > limits.json_depth:
-            raise UnreadableError("it is nested too deeply", path=name, next_step=_STEP)
-        if isinstance(node, dict):
-            pending.extend((v, depth + 1) for v in node.values() if isinstance(v, dict | list))
-        elif isinstance(node, list):
-            pending.extend((v, depth + 1) for v in node if isinstance(v, dict | list))
-
+from .tabular import number
 
 _OPAQUE = re.compile(r"[A-Za-z0-9+/_=-]{64,}\Z")
 
 
 def read_json(data: bytes, name: str, limits: Limits = DEFAULT) -> Content:
     """JSON with the arrays found in it: lists of numbers, lists of equal lists, numbers written as strings."""
-    value = load_strict(data, name, limits)
+    value = parse(data, path=name, bounds=limits.json)
     walk = _Walk(Deadline(limits.seconds, name))
     walk.run(value)
     return Content(
