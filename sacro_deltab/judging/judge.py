@@ -267,12 +267,17 @@ def _round(rows: list[list[Cell]], columns: Sequence[Column], action: Action) ->
             cell = row[i]
             if isinstance(cell, int | float):
                 row[i] = round_value(cell, **how)
+                least = 10.0 ** -int(how.get("decimal_places", 0))
+                if columns[i].role == "p" and cell < least:
+                    row[i] = f"below {least:g}"  # the policy's words for what three decimals would make 0
 
 
 def _places(columns: Sequence[Column], part: str) -> list[int]:
     """Columns an action is about. In a table of counts the N itself is the value."""
     values = [i for i, column in enumerate(columns) if i and column.role == "value"]
     counts = [i for i, column in enumerate(columns) if i and column.role == "n"]
+    if part == "every_p":
+        return [i for i, column in enumerate(columns) if i and column.role == "p"]
     return counts if part == "every_n" else values or counts
 
 

@@ -17,7 +17,10 @@ from ..outputs import MARK, OutputDocument
 from ..rules.facts import Facts
 from .report import Noted, note
 
-_MOST_VALUES = {"idp_summary": 3, "folded_weights": 4, "regression_table": 6, "gammasq": 4, "ysq_slope": 1}
+_MOST_VALUES = {
+    "idp_summary": 3, "folded_weights": 4, "regression_table": 6, "group_contrast": 6, "correlation_table": 6,
+    "prediction_error": 2, "gammasq": 4, "ysq_slope": 1,
+}  # fmt: skip
 _LABELS = re.compile(r"(?:below|above|at most|at least) \d+(?:\.\d+)?\Z")
 _STEP = "Check with --cohort FILE, which measures everything again."
 
@@ -62,6 +65,8 @@ def shape_findings(document: OutputDocument, n: int | None, min_n: int, kind: st
             next_step=_STEP,
             asks=("Is each of these a statistic over all people, and none a person's own value?",),
         )
+    if kind == "coefficient":  # `n` is the fewest people that any of its numbers rests on
+        return
     for position in (i for i, column in enumerate(document.columns) if column.role == "n"):
         counts = [row[position] for row in document.rows]
         if any(isinstance(count, int | float) and count > n + min_n for count in counts):

@@ -242,13 +242,13 @@ def _regression(trace: Trace, rows: Sequence[Rows]) -> Iterator[Moment]:
     whole: Mask = np.asarray(np.isfinite(trace.matrix).all(axis=1), dtype=np.bool_)
     for column in (values, *predictors):
         for name, people, _ in rows[column]:
-            yield Moment(trace.output, f"{_term(trace, column)}: coefficient", (name,), np.flatnonzero(people & whole))
+            yield Moment(trace.output, _term(trace, column), (name,), np.flatnonzero(people & whole))
     for i, one in enumerate((values, *predictors)):
         for other in (values, *predictors)[i:]:
-            yield from _products(trace, f"{_term(trace, other)}: coefficient", rows[one], rows[other], whole)
+            yield from _products(trace, _term(trace, other), rows[one], rows[other], whole)
     for column in predictors:
         for members in _sides(trace.matrix[:, column], whole):
-            label = f"{_term(trace, column)}: standard error"
+            label = _term(trace, column)
             for name, people, _ in rows[values]:
                 told = members[people[members]]
                 yield Moment(trace.output, label, (name,), told, shows_n=told.size == members.size)

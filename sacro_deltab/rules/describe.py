@@ -94,7 +94,7 @@ def deed_words(rule: Rule) -> str:
     if rule.deed == "label_band":
         bands = [_band(band) for band in args["bands"]]
         return f"name the band of {args['fact']}: {'; '.join(bands)}"
-    what = "every N" if args["part"] == "every_n" else "the value"
+    what = {"every_n": "every N", "every_p": "every p-value"}.get(args["part"], "the value")
     how = {"decimal_places": "decimal places", "significant_figures": "significant figures"}
     for key, words in how.items():
         if key in args:

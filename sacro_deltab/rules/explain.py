@@ -127,7 +127,7 @@ def _actions(ruleset: RuleSet, actions: tuple[Action, ...]) -> list[str]:
 
 def _rounding(action: Action) -> str:
     args = action.args
-    what = "every N" if args.get("part") == "every_n" else "values"
+    what = {"every_n": "every N", "every_p": "p-values"}.get(str(args.get("part")), "values")
     if action.part is not None:
         what = f"{what} of {action.part}"
     if "to_nearest" in args:

@@ -28,13 +28,13 @@ from .plots import plot_candidate
 from .private_mean import private_mean_candidate
 from .recording import record
 from .report import session_html, session_text
+from .results import contrast_candidate, correlations_candidate, errors_candidate, regression_candidate
 from .resume import resume
 from .statistics import (
     correlation_candidates,
     feature_candidate,
     n_candidate,
     quantile_candidate,
-    regression_candidate,
     scalar_candidate,
 )
 from .tables import table_candidate
@@ -315,12 +315,67 @@ class DeltabSession(SessionCore):
         return [entry, *(self._record(replace(c, made_of=entry.name)) for c in rest)]
 
     @measured
-    def release_regression(
-        self, values: Any, predictors: Any, *, title: str = "Regression of delta", name: str | None = None
+    def release_correlations(
+        self, values: Any, others: Any, *, title: str = "Correlations with delta", name: str | None = None
     ) -> Entry:
-        """Ordinary least squares of `values` on numeric predictors: coefficients, standard errors, p-values."""
+        """Pearson's r of `values` with every column of a table as one output: n, r, 95 % interval, p, and p adjusted
+        for their number (Benjamini-Hochberg)."""
 
-        return self._record(regression_candidate(self, values, predictors, title, name))
+        return self._record(correlations_candidate(self, values, others, title, name))
+
+    @measured
+    def release_regression(
+        self,
+        values: Any = None,
+        predictors: Any = None,
+        *,
+        formula: str | None = None,
+        data: Any = None,
+        title: str = "Regression of delta",
+        name: str | None = None,
+    ) -> Entry:
+        """Ordinary least squares: estimate, 95 % interval and p of each term, with N, degrees of freedom and R².
+
+        Parameters
+        ----------
+        values, predictors
+            The outcome and a table of predictors; text, categories and booleans become indicators.
+        formula, data
+            Or `"delta ~ age + C(sex) + C(site)"` over the columns of a table. Terms that others give are left out,
+            and said.
+        """
+
+        return self._record(regression_candidate(self, values, predictors, formula, data, title, name))
+
+    @measured
+    def release_contrast(
+        self,
+        values: Any,
+        group: Any,
+        *,
+        covariates: Any = None,
+        title: str = "Difference in delta between groups",
+        name: str | None = None,
+    ) -> Entry:
+        """Each group against the largest one: difference with 95 % interval and p, and Cohen's d, adjusted for the
+        columns of `covariates`."""
+
+        return self._record(contrast_candidate(self, values, group, covariates, title, name))
+
+    @measured
+    def release_prediction_error(
+        self,
+        predicted: Any,
+        age: Any,
+        *,
+        validated: str = "in-sample",
+        title: str = "Error of predicted age",
+        name: str | None = None,
+    ) -> Entry:
+        """MAE, RMSE, R², correlation and age slope of predicted ages; `validated` says on whom, for example
+        "10-fold cross-validation" or "held-out people" (errors on the training people flatter)."""
+
+        return self._record(errors_candidate(self, predicted, age, validated, title, name))
 
     @measured
     def release_plot(self, of: str | Entry, *, title: str | None = None) -> Entry:

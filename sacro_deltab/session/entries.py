@@ -157,6 +157,7 @@ class Candidate:
     trace: Trace | None = None
     moments: tuple[Moment, ...] = ()  # what the trace says, once it is judged
     made_of: str | None = None
+    advice: tuple[str, ...] = ()  # what would let it out, where it stays inside
 
 
 def entry_html(entry: Entry) -> str:

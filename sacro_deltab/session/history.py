@@ -17,7 +17,10 @@ from .nearness import Nearness
 if TYPE_CHECKING:
     from .core import SessionCore
 
-WITHOUT_CELLS = frozenset({"delta_quantiles", "idp_summary", "correlation", "p_value", "regression_table"})
+WITHOUT_CELLS = frozenset(
+    {"delta_quantiles", "idp_summary", "correlation", "p_value", "regression_table", "group_contrast",
+     "correlation_table", "prediction_error"}
+)  # fmt: skip
 
 
 MEANS = ("mean_delta", "mean delta")  # columns and rows that hold one

@@ -243,7 +243,7 @@ def _reasons(findings: Sequence[Finding]) -> list[str]:
 
 def _merges(session: SessionCore, candidate: Candidate, judged: Judged) -> tuple[str, ...]:
     if not judged.withheld:
-        return ()
+        return candidate.advice if judged.document is None else ()
 
     return merges(session, candidate)
 

@@ -86,7 +86,7 @@ def test_not_a_number_never_becomes_a_fact():
 
 
 def test_a_part_with_a_value_that_is_no_number_blocks():
-    row = Part("row", "p", {"row.statistic": fact(RULESET, "row.statistic", "p_value")}, float("nan"))
+    row = Part("row", "p", {}, float("nan"))
     base = honest(RULESET, "regression_table")
     decision = decide(RULESET, Facts("t", "regression_table", base.facts, (row,)))
     assert decision.effect is Effect.BLOCK

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from session_helpers import new_session, write_profile
 
 from sacro_deltab.base.errors import InputError, RefusedError, SacroDeltabError
+from sacro_deltab.measure.fits import least_squares
 from sacro_deltab.measure.grouping import AgeBands
-from sacro_deltab.session.statistics import _least_squares
 
 N = 400
 RNG = np.random.default_rng(17)
@@ -233,18 +234,19 @@ def test_least_squares_whatever_the_units() -> None:
     x = np.column_stack([OTHER * 1e-9 + 5, np.arange(N) * 1e9])
     y = DELTAS + OTHER
     plain = np.column_stack([OTHER, np.arange(N)])
-    b, e, _ = _least_squares(y, x)
-    b0, e0, _ = _least_squares(y, plain)
-    assert b[1:] * [1e-9, 1e9] == pytest.approx(b0[1:], rel=1e-6)
-    assert e[1:] * [1e-9, 1e9] == pytest.approx(e0[1:], rel=1e-6)
+    fit, fit0 = least_squares(y, x, ["a", "b"]), least_squares(y, plain, ["a", "b"])
+    b0, wide, wide0 = fit0.estimates, fit.high - fit.low, fit0.high - fit0.low
+    assert fit.estimates[1:] * [1e-9, 1e9] == pytest.approx(b0[1:], rel=1e-6)
+    assert wide[1:] * [1e-9, 1e9] == pytest.approx(wide0[1:], rel=1e-6)
     design = np.column_stack([np.ones(N), plain])
     expected, *_ = np.linalg.lstsq(design, y, rcond=None)
     assert b0 == pytest.approx(expected, rel=1e-9)
     variance = float(((y - design @ expected) ** 2).sum()) / (N - 3)
-    assert e0 == pytest.approx(np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * variance), rel=1e-9)
-    for bad in (np.column_stack([plain, plain[:, 0]]), np.ones((N, 1))):
-        with pytest.raises(InputError):
-            _least_squares(y, bad)
+    errors = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * variance)
+    assert wide0 == pytest.approx(2 * stats.t.ppf(0.975, N - 3) * errors, rel=1e-9)
+    assert least_squares(y, np.column_stack([plain, plain[:, 0]]), ["a", "b", "c"]).omitted == ("c",)
+    with pytest.raises(InputError):
+        least_squares(y, np.ones((N, 1)), ["one"])
 
 
 def test_constructor_arguments(tmp_path: Path) -> None:

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...base.errors import InputError
+from ...measure.people import MISSING
+from ...measure.terms import level_of
 from ...outputs import OutputDocument
 from ...rules.facts import Facts
 from .cohort_deltas import DeltaSources
@@ -19,11 +22,12 @@ TRAINED = frozenset(
     }
 )
 _GROUPED = ("delta_mean_by_", "delta_sd_by_")
+_ASSOCIATIONS = ("correlation", "p_value", "regression_table", "correlation_table")
 
 
 def needs_deltas(kind: str) -> bool:
     """Whether an output of this type is about deltas."""
-    return kind in WHOLE or kind.startswith(_GROUPED) or kind in ("correlation", "p_value", "regression_table")
+    return kind in WHOLE or kind.startswith(_GROUPED) or kind in _ASSOCIATIONS
 
 
 def needs_groups(kind: str) -> bool:
@@ -107,6 +111,8 @@ class _Maker:
             return self._features()
         if kind in ("correlation", "p_value"):
             return self._correlations()
+        if kind == "correlation_table":
+            return self._correlation_table()
         if kind == "regression_table":
             return self._regression()
         return self._trained() if kind in TRAINED else None
@@ -212,11 +218,11 @@ class _Maker:
 
         from ...measure.measure import carriers, dof_check
 
-        names = list(dict.fromkeys(str(row[0]).rpartition(": ")[0] for row in self.raw.rows if ": " in str(row[0])))
-        names = [name for name in names if name != "(intercept)"]
-        matrix = self.cohort.matrix(names)
-        if matrix is None:
+        names = [str(row[0]) for row in self.raw.rows if row[0] not in ("(intercept)", "R squared")]
+        columns = [self._term(name) for name in names]
+        if any(column is None for column in columns):
             return None
+        matrix = np.column_stack(columns)
         whole = np.isfinite(self.deltas) & np.isfinite(matrix).all(axis=1)
         y, x = self.deltas[whole], matrix[whole]
         n, dof = len(y), len(y) - len(names) - 1
@@ -234,15 +240,59 @@ class _Maker:
         residual = y - np.column_stack([np.ones(n), x]) @ b
         errors = np.sqrt(np.square(np.linalg.inv(r)).sum(axis=1) * float(residual @ residual) / dof)
         tails = 2 * stats.t.sf(np.abs(b / errors), dof)
+        half = stats.t.ppf(0.975, dof) * errors
         rows: dict[str, tuple[float | None, ...]] = {}
-        for name, value, error, tail in zip(["(intercept)", *names], b, errors, tails, strict=True):
-            rows[f"{name}: coefficient"] = (float(value),)
-            rows[f"{name}: standard error"] = (float(error),)
-            rows[f"{name}: p-value"] = (float(tail),)
+        for name, value, around, tail in zip(["(intercept)", *names], b, half, tails, strict=True):
+            rows[name] = (n, dof, float(value), float(value - around), float(value + around), float(tail))
         spread = float(np.square(y - y.mean()).sum())
-        rows["R squared"] = (1 - float(residual @ residual) / spread if spread > 0 else 0.0,)
+        rows["R squared"] = (n, dof, 1 - float(residual @ residual) / spread, None, None, None)
         keys = {str(row[0]) for row in self.raw.rows}
         return Measured(facts, {}, {key: value for key, value in rows.items() if key in keys})
+
+    def _term(self, name: str) -> Any:
+        """A column of numbers, or the indicator that a term such as `sex[M]` names; None where the file has neither."""
+        import numpy as np
+
+        column = self.cohort.column(name)
+        level = level_of(name)
+        if column is not None or level is None:
+            return column
+        try:
+            labels = self.cohort.labels(level[0].strip().lower())
+        except (InputError, KeyError, ValueError):
+            return None
+        known = [label != MISSING for label in labels]
+        return np.where(known, [float(label == level[1]) for label in labels], np.nan)
+
+    def _correlation_table(self) -> Measured | None:
+        """By numpy's own correlation and the same tests in other words."""
+        import numpy as np
+        from scipy import stats
+
+        from ...measure.measure import carriers, dof_check
+
+        names = [str(row[0]) for row in self.raw.rows]
+        matrix = self.cohort.matrix(names)
+        if matrix is None:
+            return None
+        found: list[list[float]] = []
+        behind = []
+        for column in matrix.T:
+            both = np.isfinite(self.deltas) & np.isfinite(column)
+            a, b = self.deltas[both], column[both]
+            n = int(both.sum())
+            if n < 4 or a.std() == 0 or b.std() == 0:
+                return None
+            r = float(np.corrcoef(a, b)[0, 1])
+            tail = float(2 * stats.t.sf(abs(r) * np.sqrt((n - 2) / max(1 - r * r, 1e-300)), n - 2))
+            z, half = np.arctanh(np.clip(r, -1 + 1e-15, 1 - 1e-15)), stats.norm.ppf(0.975) / np.sqrt(n - 3)
+            found.append([n, r, float(np.tanh(z - half)), float(np.tanh(z + half)), tail])
+            behind.append(min(n, carriers(a), carriers(b)))
+        adjusted = stats.false_discovery_control([row[-1] for row in found])
+        rows = {name: (*row, float(q)) for name, row, q in zip(names, found, adjusted, strict=True)}
+        dof = int(min(row[0] for row in found)) - 2
+        check = dof_check(dof, int(self.numbers["min_residual_dof"]))
+        return Measured({"n": min(behind), "residual_dof": dof, "acro.regression_check": check}, {}, rows)
 
     def _trained(self) -> Measured | None:
         """Facts about the people a model was trained on; the weights themselves were noised."""

@@ -41,7 +41,9 @@ _HEADS = {
     ("feature", "mean", "sd"): "idp_summary",
     ("variable", "r"): "correlation",
     ("variable", "p"): "p_value",
-    ("term", "value"): "regression_table",
+    ("term", "n", "df", "estimate", "low_95", "high_95", "p"): "regression_table",
+    ("variable", "n", "r", "low_95", "high_95", "p", "p_fdr"): "correlation_table",
+    ("statistic", "n", "value"): "prediction_error",
 }
 _SCALARS = {
     "mean delta": "delta_mean", "mean": "delta_mean", "sd of delta": "delta_sd", "sd": "delta_sd", "n": "n_subjects",
