@@ -85,13 +85,6 @@ def test_not_a_number_never_becomes_a_fact():
         Fact("n", [1, 2, 3], Provider.COMPUTED)  # type: ignore[arg-type]
 
 
-def test_a_part_with_a_value_that_is_no_number_blocks():
-    row = Part("row", "p", {}, float("nan"))
-    base = honest(RULESET, "regression_table")
-    decision = decide(RULESET, Facts("t", "regression_table", base.facts, (row,)))
-    assert decision.effect is Effect.BLOCK
-
-
 def test_who_may_say_what():
     good = honest(RULESET, "delta_mean")
     for name, by in (

@@ -18,7 +18,10 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def test_the_session_example_runs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = blocks("session.md", "python")
+    code, results = blocks("session.md", "python")
+    exec(compile(results, "docs/session.md", "exec"), {})
+    said = capsys.readouterr().out.split()
+    assert said[0].startswith("[") and said[1] in ("fail", "review") and said[2] == "p_fdr"
     exec(compile(code, "docs/session.md", "exec"), {})
     out = capsys.readouterr().out
     assert (place / "outputs" / "results.json").is_file()
