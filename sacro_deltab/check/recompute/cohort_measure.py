@@ -289,7 +289,9 @@ class _Maker:
             found.append([n, r, float(np.tanh(z - half)), float(np.tanh(z + half)), tail])
             behind.append(min(n, carriers(a), carriers(b)))
         adjusted = stats.false_discovery_control([row[-1] for row in found])
-        rows = {name: (*row, float(q)) for name, row, q in zip(names, found, adjusted, strict=True)}
+        rows: dict[str, tuple[float | None, ...]] = {
+            name: (*row, float(q)) for name, row, q in zip(names, found, adjusted, strict=True)
+        }
         dof = int(min(row[0] for row in found)) - 2
         check = dof_check(dof, int(self.numbers["min_residual_dof"]))
         return Measured({"n": min(behind), "residual_dof": dof, "acro.regression_check": check}, {}, rows)
