@@ -53,6 +53,9 @@ def run(
     features: Annotated[
         Path | None, typer.Option("--features", "--train-features", help="IDPs, one row a person, one column each.")
     ] = None,
+    deltas: Annotated[
+        Path | None, typer.Option("--deltas", help="Deltas made elsewhere (predict, R, brainageR), one row a person.")
+    ] = None,
     confounds: Annotated[
         Path | None, typer.Option("--confounds", "--conf", help="Confounds, one row a person.")
     ] = None,
@@ -98,12 +101,21 @@ def run(
     trust: Annotated[Path | None, typer.Option("--trust", help="The TRE's trust file.")] = None,
     cohort: Annotated[str, typer.Option("--cohort", help="The TRE's id of these people.")] = "cohort",
     job: Annotated[Path | None, typer.Option("--job", help="Job file; the rest is this node's own.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Judge what needs no noise; spend nothing, write nothing.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
 ) -> None:
     """See _RUN."""
-    if ages is None or features is None:
+    if ages is None or (features is None and deltas is None):
         missing = "--ages" if ages is None else "--features"
         raise InputError(f"{missing} was not given", next_step="Both files are needed; one file may serve for both.")
+    if deltas is not None and (features is not None or epsilon is not None or job is not None):
+        raise InputError(
+            "deltas made elsewhere and a training exclude each other",
+            place="--deltas",
+            next_step="Leave out --features, --epsilon and --job.",
+        )
     _check_numbers({"--epsilon": epsilon, "--epsilon-mean": epsilon_mean}, delta_dp, n_components)
     _check_words({"--method": (method, _METHODS), "--adjacency": (adjacency, _RELATIONS), "--model": (model, _MODELS)})
     _check_words({"--feature-nans": (feature_nans or "median", ("median", "remove"))})
@@ -123,7 +135,7 @@ def run(
             "J is chosen in more than one way", place="--n-components", next_step="Keep one of the options."
         )
     plan = Plan(
-        out=out, ages=ages, features=features, confounds=confounds, groups=groups, by=tuple(by or ()),
+        out=out, ages=ages, features=features, deltas=deltas, confounds=confounds, groups=groups, by=tuple(by or ()),
         age_bands=_widths(age_bands), id_column=id_column, age_column=age_column, ignore=tuple(ignore or ()),
         rows_per_person=rows_per_person, basis=basis, bounds=bounds, epsilon=epsilon, delta_dp=delta_dp,
         n_components=n_components, feature_nans=feature_nans, components=others,
@@ -131,6 +143,9 @@ def run(
         plots=plots, moments=moments, rules=rules, profile=profile, declare=declare, attest=attest, ledger=ledger,
         trust=trust, cohort=cohort,
     )  # fmt: skip
+    if dry_run:
+        _rehearse(plan, as_json)
+        return
     if job is not None:
         from ..run.job_run import run_job
 
@@ -139,6 +154,15 @@ def run(
         outcome = run_plan(plan, say)
     _print(outcome, account(outcome), as_json)
     raise typer.Exit(outcome.exit_code)
+
+
+def _rehearse(plan: Any, as_json: bool) -> None:
+    import json
+
+    from ..run.rehearsing import rehearse  # numpy and ACRO, for this command only
+
+    found = rehearse(plan, say)
+    typer.echo(json.dumps(found.to_json(), ensure_ascii=False, allow_nan=False) if as_json else "\n".join(found.said))
 
 
 def demo(

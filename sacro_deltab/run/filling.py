@@ -45,6 +45,24 @@ def fitted_deltas(cohort: Cohort, choice: Mapping[str, Any], model: str, fill: F
     return deltas, whole.repairs[len(cohort.repairs) :]
 
 
+def given_deltas(cohort: Cohort, path: object) -> tuple[Any, Any]:
+    """(deltas, predicted ages or None) of a file made elsewhere, in the cohort's order.
+
+    Raises
+    ------
+    InputError
+        The file has no column of deltas.
+    """
+    names = [name.lower() for name in cohort.feature_names]
+    if "delta" not in names and len(names) != 1:
+        raise InputError(
+            "there is no column of deltas", path=path, next_step="Give one value a person in a column called delta."
+        )
+    deltas = cohort.X[:, names.index("delta") if "delta" in names else 0]
+    predicted = cohort.X[:, names.index("predicted_age")] if "predicted_age" in names else None
+    return deltas, predicted
+
+
 def _components(choice: Mapping[str, Any], n_features: int) -> int | float | Literal["kaiser_guttman"] | None:
     """Upstream's four ways to choose J as the estimator's one: a number, a share of the features or of the variance,
     Kaiser and Guttman's criterion."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import InputError, RefusedError, SacroDeltabError
-from .filling import fit_deltas, fitted_deltas, public_constants
+from .filling import fit_deltas, fitted_deltas, given_deltas, public_constants
 
 if TYPE_CHECKING:
     from ..cohort import Cohort, Repair
@@ -31,6 +31,7 @@ class Plan:
     out: Path
     ages: Path | None = None
     features: Path | None = None
+    deltas: Path | None = None  # made elsewhere: a column `delta` a person
     confounds: Path | None = None
     groups: Path | None = None
     by: tuple[str, ...] = ()
@@ -102,7 +103,7 @@ def read(plan: Plan) -> Cohort:
     columns = tuple(dict.fromkeys(part for name in plan.by for part in _parts(name)))
     return read_cohort(
         plan.ages,
-        plan.features,
+        plan.features if plan.deltas is None else plan.deltas,
         plan.confounds,
         plan.groups,
         id_column=plan.id_column,
@@ -118,8 +119,7 @@ def run_cohort(plan: Plan, cohort: Cohort, say: Say) -> Outcome:
     from ..check import check_paths
 
     with _working_folder(plan.out) as journal:
-        session = _session(plan, cohort, journal, say)
-        impossible = list(_release_all(session, plan, cohort, say))
+        session, impossible = judged(plan, cohort, journal, say)
         say("writing the folder")
         session.not_checked += [text for text in impossible if text not in session.not_checked]
         folder = session.finalise(plan.out)
@@ -131,6 +131,12 @@ def run_cohort(plan: Plan, cohort: Cohort, say: Say) -> Outcome:
             ledger=plan.ledger if session.budget.pinned else None,
         )
         return Outcome(session, folder, report, tuple(impossible))
+
+
+def judged(plan: Plan, cohort: Cohort, journal: Path, say: Say) -> tuple[DeltabSession, list[str]]:
+    """A session with everything that the plan asks for judged, and what was impossible."""
+    session = _session(plan, cohort, journal, say)
+    return session, list(_release_all(session, plan, cohort, say))
 
 
 def _session(plan: Plan, cohort: Cohort, journal: Path, say: Say) -> DeltabSession:
@@ -174,6 +180,15 @@ def quiet_acro() -> Any:
 def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -> Iterator[str]:
     """Release everything the plan allows; yields what was impossible, with the way out."""
     model: Any = None
+    if plan.deltas is not None:
+        deltas, predicted = given_deltas(cohort, plan.deltas)
+        session.release_n()
+        yield "deltas were made elsewhere: whose model gave them is somebody's word, and no weights are asked for"
+        if predicted is not None:
+            validated = "people of this cohort; how the model was made is declared"
+            session.release_prediction_error(predicted, cohort.age, validated=validated)
+        yield from _statistics(session, plan, cohort, deltas, None, say)
+        return
     if plan.epsilon is None:
         yield "no private weights: no ε was given (--epsilon); weights leave only with noise"
     elif plan.basis is None and plan.bounds is None:
@@ -201,6 +216,12 @@ def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -
         deltas, repairs = fitted_deltas(cohort, choice, plan.model, fill)
         _note(session, repairs)
         yield "deltas come from a model without noise, fitted to these people: only statistics of them are asked for"
+    yield from _statistics(session, plan, cohort, deltas, model, say)
+
+
+def _statistics(
+    session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any, model: Any, say: Say
+) -> Iterator[str]:
     say("judging tables and statistics")
     if session.budget.n_is_secret():
         yield (
@@ -327,10 +348,18 @@ def _working_folder(out: Path) -> Iterator[Path]:
 
 def account(outcome: Outcome) -> list[str]:
     """The run in words: what meets the rules, what a person must decide, what stays inside, and what was impossible."""
-    session, lines = outcome.session, []
+    return [*heading(outcome.session), f"Folder: {outcome.folder}", *told(outcome.session, outcome.impossible)]
+
+
+def heading(session: DeltabSession) -> list[str]:
+    """Which rules judged."""
     rule_set = session.ruleset
-    lines.append(f"Rules: {rule_set.id} {rule_set.version}, sha256 {rule_set.sha256[:16]}…")
-    lines.append(f"Folder: {outcome.folder}")
+    return [f"Rules: {rule_set.id} {rule_set.version}, sha256 {rule_set.sha256[:16]}…"]
+
+
+def told(session: DeltabSession, impossible: Sequence[str]) -> list[str]:
+    """What was judged how, what it waits for, and what was impossible."""
+    lines: list[str] = []
     words = {
         "pass": "MEETS THE RULES (a person still releases it)",
         "review": "A PERSON MUST DECIDE",
@@ -347,7 +376,7 @@ def account(outcome: Outcome) -> list[str]:
             lines += [f"      {reason}" for reason in entry.reasons[:3]]
             lines += [f"      to get it out: {merge}" for merge in entry.merges[:2]]
     totals = session.budget.totals_json()
-    most = rule_set.parameters["epsilon_total"]
+    most = session.ruleset.parameters["epsilon_total"]
     lines += ["", f"Privacy budget {session.budget.url}: ε {totals['epsilon_sum']:g} of {most} spent"]
     if not session.budget.pinned:
         lines.append("  The TRE has not pinned this ledger: nothing counts as formal, and a person reviews everything.")
@@ -355,8 +384,8 @@ def account(outcome: Outcome) -> list[str]:
         lines += ["", "Repairs of the input (counted in inside/evidence.json):"]
         lines += [f"  {text}" for text in dict.fromkeys(r["text"] for r in session.repairs)]
     lines += _missing(session)
-    if outcome.impossible:
-        lines += ["", "Not done:", *(f"  {text}" for text in outcome.impossible)]
+    if impossible:
+        lines += ["", "Not done:", *(f"  {text}" for text in impossible)]
     return lines
 
 

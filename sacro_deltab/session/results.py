@@ -173,6 +173,7 @@ def errors_candidate(
     )  # fmt: skip
     few = min(errors.n, carriers(found[both]), carriers(ages[both]), carriers(size[both]))
     parts = tuple(Part("row", str(row[0]), {}, float(row[2])) for row in rows)
-    matrix = np.where(both[:, None], np.column_stack([found, ages, size]), np.nan)
-    trace = Trace(document.name, "regression", ("predicted age", "age", "|error|"), matrix, ((0, 1, 2),))
+    # The absolute error is told of the same people as the squared one, which the moments of these two columns give.
+    matrix = np.where(both[:, None], np.column_stack([found, ages]), np.nan)
+    trace = Trace(document.name, "regression", ("predicted age", "age"), matrix, ((0, 1),))
     return Candidate(document, build_facts(session, document, computed(n=few), parts), n=few, trace=trace)
