@@ -12,7 +12,6 @@ FORMAL = "Formal means the whole package, and the delta means what it says"
 ATTACKER = "One attacker for every number, and protection that beats τ-Argus"
 LAW = "The law in one place: constants, layers, proofs, signatures"
 DESK = "The checker's desk: ten minutes, a dozen decisions, nothing false"
-PAPER = "A paper's results, from data to approved release"
 HOUSE = "One home for every truth: the house rebuilt"
 POOLING = "Pooling that is never worse, a loop that closes, an engine for those who outgrow one machine"
 
@@ -40,7 +39,6 @@ EXPECTED: dict[str, str] = {
     "printed_codes": LAW,
     "record_places": BUILT,
     "replay_truth": LAW,
-    "researcher_way": PAPER,
     "rules_off": LAW,
     "scale_growth": ATTACKER,
     "sd_of_one": LAW,
