@@ -28,7 +28,7 @@ class Column:
     unit: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OutputDocument:
     """What one output says. `about` holds public context only (model, J, mechanism, rule set); never a count
     under a threshold, an input path or a per-subject value."""
@@ -47,6 +47,10 @@ class OutputDocument:
                 raise ValueError(f"output {self.name!r}: a row has {len(row)} cells for {width} columns")
         if not all(map(math.isfinite, (c for row in self.rows for c in row if isinstance(c, float)))):
             raise ValueError(f"output {self.name!r}: a value is not finite")
+
+    def __repr__(self) -> str:
+        """No number of it: a document before rounding is shown by accident in notebooks."""
+        return f"OutputDocument({self.name!r}, {self.type})"
 
     def to_data(self) -> dict[str, Any]:
         """The machine form as plain lists and dictionaries."""

@@ -30,7 +30,7 @@ def _frozen(values: ArrayLike) -> Array:
     return array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Basis:
     """Public axes and bounds; every number in it comes from the public people it names.
 
@@ -77,6 +77,9 @@ class Basis:
     n_people: int
     feature_z: float = 4.0
     confounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Basis({len(self.feature_names)} features, J = {len(self.components)}, {self.digest[:12]}…)"
 
     def __post_init__(self) -> None:
         features, components = len(self.feature_names), np.atleast_2d(np.asarray(self.components)).shape[0]

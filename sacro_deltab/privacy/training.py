@@ -30,7 +30,7 @@ WEIGHT_OUTPUTS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PrivateModel:
     """What one private training gives.
 
@@ -62,6 +62,11 @@ class PrivateModel:
     inside: Mapping[str, Any] = field(default_factory=dict)
     n_noisy: int | None = None
     intervals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Public numbers and the word for the noise; nothing of `inside`."""
+        said = self.statement
+        return f"PrivateModel({said.label}, ε = {said.epsilon:g}, {said.adjacency}; {self.weights!r})"
 
 
 def train_private(

@@ -19,7 +19,7 @@ from ..privacy import PublicBounds
 from ..privacy.basis import Basis
 from .attacking import attach, attack_trained
 from .core import LiveRecords, SessionCore
-from .entries import Candidate, Entry
+from .entries import Candidate, Entries, Entry
 from .folder import write_folder
 from .foreign import know_groups
 from .guard import measured
@@ -200,7 +200,7 @@ class DeltabSession(SessionCore):
         output types wanted.
         """
 
-        return [self._record(c) for c in weight_candidates(self, model, title, only)]
+        return Entries(self._record(c) for c in weight_candidates(self, model, title, only))
 
     @measured
     def release_moments(self, model: PrivateModel, *, title: str = "Noised moments for pooling") -> Entry:
@@ -312,7 +312,7 @@ class DeltabSession(SessionCore):
 
         first, *rest = correlation_candidates(self, values, others, title, name, p_values)
         entry = self._record(first)
-        return [entry, *(self._record(replace(c, made_of=entry.name)) for c in rest)]
+        return Entries([entry, *(self._record(replace(c, made_of=entry.name)) for c in rest)])
 
     @measured
     def release_correlations(

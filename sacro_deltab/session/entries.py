@@ -21,7 +21,7 @@ _COLOURS = {"pass": "#155724", "review": "#5a4a00", "fail": "#842029"}
 _GROUND = {"pass": "#d9efe0", "review": "#fbf3d0", "fail": "#f8dcdf"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Entry:
     """A recorded output.
 
@@ -130,6 +130,28 @@ class Entry:
             columns=[column.name for column in self.document.columns[1:]],
         )
 
+    def explain(self) -> str:
+        """Why it was judged so, for whoever sits inside: each finding with its rule, its numbers and the next step.
+
+        What stands here stays inside; `reasons` are the same in words that may leave.
+        """
+        lines = [f"{self.name} ({self.type}): {WORDS[self.status]}"]
+        for found in self.decision.get("findings", ()):
+            rules = ", ".join(found.get("rules", ()))
+            lines.append(f"  {found.get('effect')} by {rules}: {found.get('text')}")
+            lines += [f"    question: {ask}" for ask in found.get("asks", ())]
+            if found.get("next_step"):
+                lines.append(f"    next step: {found['next_step']}")
+        if self.decision.get("missing"):
+            lines.append(f"  nobody supplied: {', '.join(self.decision['missing'])}")
+        lines += [f"  linked: {note}" for note in self.notes_inside]
+        lines += [f"  to get it out: {merge}" for merge in self.merges]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """Name and verdict only: a notebook shows lists of these, and is often mailed."""
+        return f"Entry({self.name}: {self.status})"
+
     def __str__(self) -> str:
         lines = [f"{self.title} ({self.name}): {self.summary}"]
         if self.table is not None:
@@ -139,6 +161,18 @@ class Entry:
 
     def _repr_html_(self) -> str:
         return entry_html(self)
+
+
+class Entries(list[Entry]):
+    """Several outputs, shown in a notebook as a table of verdicts."""
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{badge(e.status)}</td><td>{escape(e.title)}<br><code>{escape(e.name)}</code></td>"
+            f"<td>{bullets(e.reasons)}</td></tr>"
+            for e in self
+        )
+        return f"<table><tbody>{rows}</tbody></table>"
 
 
 @dataclass(frozen=True)

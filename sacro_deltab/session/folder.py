@@ -37,6 +37,13 @@ def write_folder(session: SessionCore, target: Path) -> Path:
     target = _free(target)
     if not session.live.results.results:
         raise InputError("the session has no output", next_step="Release something first.")
+    own = [uid for uid in session.live.results.results if str(uid).endswith("DONT_RELEASE")]
+    if own:  # what ACRO adds when it writes its folder: a habit from sessions without this one
+        raise InputError(
+            "acro.finalise() was called on this session already, and its folder has no evidence that a checker accepts",
+            next_step=f"Call acro.remove_output({own[0]!r}), then session.finalise('a new folder') alone: it writes "
+            "ACRO's records too.",
+        )
 
     recheck(session)
     try:
