@@ -96,7 +96,7 @@ def check_paths(
     singles = [path for path in listed if path.is_symlink() or not path.is_dir()]
     for path in listed:
         if path not in singles:
-            report.extend(_check_folder(path, context, ledger))
+            report.extend(_check_folder(path, context, ledger), str(path))
     if context.facts is not None and context.facts.is_for_one and len({_stem(path) for path in listed}) > 1:
         raise InputError(
             "the facts speak of one output, but several were named",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ..judging.report import FileReport, Noted, Report
+from ..rules.types import Effect
 
 _COLOURS = {"pass": "32", "review": "33", "fail": "31"}
 _WORDS = {"pass": "PASS  ", "review": "REVIEW", "fail": "FAIL  "}
@@ -24,12 +26,12 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def render(report: Report, *, colour: bool = False) -> str:
-    """The whole report as lines."""
-    return "\n".join(_lines(report, colour)) + "\n"
+def render(report: Report, *, colour: bool = False, full: bool = False) -> str:
+    """The report as lines: by cause, the worst first; with `full` file by file."""
+    return "\n".join(_lines(report, colour, full)) + "\n"
 
 
-def _lines(report: Report, colour: bool) -> Iterator[str]:
+def _lines(report: Report, colour: bool, full: bool) -> Iterator[str]:
     rules = report.rule_set
     profile = rules.get("profile")
     yield (
@@ -45,21 +47,76 @@ def _lines(report: Report, colour: bool) -> Iterator[str]:
         yield "The folder itself"
         for finding in report.folder_findings:
             yield from _finding(finding, colour)
-    for output in report.outputs:
-        if not output.kept_inside:
-            yield ""
-            yield from _output(output, colour)
+    asked = [output for output in report.outputs if not output.kept_inside]
+    yield from _each(asked, colour) if full else _by_cause(asked, colour)
     if report.kept_inside:
         yield ""
-        yield f"Kept inside, not asked to leave: {len(report.kept_inside)}"
-        for name in report.kept_inside:
-            yield f"  {clean(name)}"
+        kept = _together([clean(name) for name in report.kept_inside])
+        yield f"Kept inside, not asked to leave: {len(report.kept_inside)}: {kept}"
     if report.not_checked:
         yield ""
         yield "Not checked"
         yield from (f"  {clean(text)}" for text in report.not_checked)
     yield ""
     yield f"{_paint(report.verdict.upper(), report.verdict, colour)}: {_SENTENCES[report.verdict]}"
+
+
+def _each(outputs: Sequence[FileReport], colour: bool) -> Iterator[str]:
+    for output in outputs:
+        yield ""
+        yield from _output(output, colour)
+
+
+def _by_cause(outputs: Sequence[FileReport], colour: bool) -> Iterator[str]:
+    """Every cause once, with the files it is about; then the files that meet every rule."""
+    causes: dict[tuple[tuple[str, ...], str, str | None], list[str]] = {}
+    first: dict[tuple[tuple[str, ...], str, str | None], Noted] = {}
+    asked: set[str] = set()
+    for output in outputs:
+        for finding in output.findings:
+            if finding.verdict != "pass":
+                key = (finding.rules, finding.effect, finding.next_step)
+                first.setdefault(key, finding)
+                files = causes.setdefault(key, [])
+                if _file(output) not in files:
+                    files.append(_file(output))
+    for key in sorted(causes, key=lambda k: Effect(first[k].effect).rank):
+        finding, files = first[key], causes[key]
+        yield ""
+        yield from _finding(replace(finding, asks=tuple(q for q in finding.asks if q not in asked)), colour)
+        asked.update(finding.asks)
+        yield f"      {len(files)} file{'s' if len(files) != 1 else ''}: {_together(files)}"
+    for verdict in ("fail", "review", "pass"):
+        named = [_file(output) for output in outputs if output.verdict == verdict]
+        if named:
+            yield ""
+            yield f"{_paint(_WORDS[verdict], verdict, colour)}  {len(named)}: {_together(named)}"
+    for output in outputs:
+        yield from _held(output)
+
+
+def _file(output: FileReport) -> str:
+    return clean(output.file if output.request is None else f"{output.request}/{output.file}")
+
+
+def _together(files: Sequence[str]) -> str:
+    """Names of files, those of one output as `NAME.{csv,json}`."""
+    endings: dict[str, list[str]] = {}
+    for file in files:
+        stem, dot, ending = file.rpartition(".")
+        endings.setdefault(stem if dot else file, []).append(ending if dot else "")
+    return ", ".join(
+        stem + (f".{{{','.join(e)}}}" if len(e) > 1 else f".{e[0]}" if e[0] else "") for stem, e in endings.items()
+    )
+
+
+def _held(output: FileReport) -> Iterator[str]:
+    """What a container holds that cannot leave."""
+    if output.verdict == "fail" and output.kind in ("pickle", "npz", "npy", "zlib", "skops", "torch", "xlsx"):
+        for line in output.inventory[:12]:
+            yield f"      holds {clean(line)}"
+        if len(output.inventory) > 12:
+            yield f"      and {len(output.inventory) - 12} more"
 
 
 def _declared(report: Report) -> Iterator[str]:
@@ -74,14 +131,10 @@ def _declared(report: Report) -> Iterator[str]:
 
 def _output(output: FileReport, colour: bool) -> Iterator[str]:
     kind = f"  {output.type}" if output.type else ""
-    yield f"{_paint(_WORDS[output.verdict], output.verdict, colour)}  {clean(output.file)}{kind}"
+    yield f"{_paint(_WORDS[output.verdict], output.verdict, colour)}  {_file(output)}{kind}"
     for finding in output.findings:
         yield from _finding(finding, colour)
-    if output.verdict == "fail" and output.kind in ("pickle", "npz", "npy", "zlib", "skops", "torch", "xlsx"):
-        for line in output.inventory[:12]:
-            yield f"      holds {clean(line)}"
-        if len(output.inventory) > 12:
-            yield f"      and {len(output.inventory) - 12} more"
+    yield from _held(output)
 
 
 def _finding(finding: Noted, colour: bool) -> Iterator[str]:

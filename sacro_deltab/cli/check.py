@@ -37,6 +37,7 @@ _TRUST = typer.Option("--trust", help="Trust file: which ledgers and keys count.
 _LEDGER = typer.Option("--ledger", help="The privacy ledger. Default: budget.db beside the folder, if one is pinned.")
 _WAIVERS = typer.Option("--waivers", help="Waivers to apply (file or folder). Default: those of the rule set.")
 _NO_WAIVERS = typer.Option("--no-waivers", help="Judge without any waiver.")
+_FULL = typer.Option("--full", help="Every file with all its findings, instead of every cause once.")
 _OUT = typer.Option("--out", help="Write the report to this file instead of standard output.")
 
 
@@ -60,6 +61,7 @@ def check(
     waivers: Annotated[Path | None, _WAIVERS] = None,
     no_waivers: Annotated[bool, _NO_WAIVERS] = False,
     out: Annotated[Path | None, _OUT] = None,
+    full: Annotated[bool, _FULL] = False,
 ) -> None:
     """Judge everything named and print one report."""
     from ..check import check_paths
@@ -81,7 +83,7 @@ def check(
         ledger=ledger,
         waivers=used,
     )
-    _emit(_rendered(report, format_, out, paths), out)
+    _emit(_rendered(report, format_, out, paths, full), out)
     raise typer.Exit(report.exit_code)
 
 
@@ -106,7 +108,7 @@ def _rules(rules: str | None, profile: str | None, waivers: Path | None, no_waiv
     return ruleset, load_waivers(folder) if folder.is_dir() else ()
 
 
-def _rendered(report: object, format_: str, out: Path | None, paths: list[Path]) -> str:
+def _rendered(report: object, format_: str, out: Path | None, paths: list[Path], full: bool) -> str:
     import json
     import os
     import sys
@@ -121,7 +123,7 @@ def _rendered(report: object, format_: str, out: Path | None, paths: list[Path])
     from ..check.text import render
 
     colour = out is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    return render(report, colour=colour)
+    return render(report, colour=colour, full=full)
 
 
 def _page(report: dict[str, Any], paths: list[Path]) -> str:
@@ -132,7 +134,7 @@ def _page(report: dict[str, Any], paths: list[Path]) -> str:
         render = import_module("sacro_deltab.desk").render_page
     except (ImportError, AttributeError):
         raise InputError("this installation has no evidence page", place="--format html") from None
-    return str(render(report, paths[0]))
+    return str(render(report, paths))
 
 
 def _emit(text: str, out: Path | None) -> None:

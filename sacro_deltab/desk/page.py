@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,35 +11,49 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from ..rules import load_ruleset
-from .view import Names, budget_plot, delta_plots, load_evidence, noise_plot, output_views
+from .view import (
+    Names,
+    OutputView,
+    budget_plot,
+    delta_plots,
+    load_evidence,
+    noise_plot,
+    output_views,
+    worst_first,
+)
 
 MAX_IMAGE = 8 * 1024 * 1024
 MAX_ROWS = 400  # longer tables are cut on the page, and the page says so
 
 
-def render_page(report: Mapping[str, Any], path: str | Path) -> str:
+def render_page(report: Mapping[str, Any], paths: Sequence[str | Path]) -> str:
     """One self-contained HTML page of a check's report. It carries true counts and stays inside the TRE.
 
     Parameters
     ----------
     report
         The report of `check`, as JSON (`schemas/report.schema.json`).
-    path
-        The folder or file that was checked; its evidence and CSV files are read again from there.
+    paths
+        What was checked; the evidence and files of each folder are read again from there, and stand under its name.
 
     Returns
     -------
     str
         HTML 5; no script, no style sheet and no picture from anywhere else.
     """
-    folder = Path(path)
-    evidence = load_evidence(folder) if folder.is_dir() else {}
     rules = load_ruleset()
     names = Names(
         facts={name: spec.reads for name, spec in rules.facts.items()},
         rules={rule.id: rule.title for rule in rules.rules},
     )
-    views = output_views(report, evidence, folder, names)
+    folders = [Path(path) for path in paths if Path(path).is_dir()]
+    evidence = {str(folder): load_evidence(folder) for folder in folders}
+    views: list[OutputView] = []
+    for place in [*folders, None]:  # None: files named by themselves
+        request = None if place is None else str(place)
+        mine = [o for o in report["outputs"] if o["request"] == request]
+        views += output_views({**report, "outputs": mine}, evidence.get(request or "", {}), place, names)
+    views = list(worst_first(views))
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -47,19 +61,21 @@ def render_page(report: Mapping[str, Any], path: str | Path) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    tools = {name: version for e in evidence.values() for name, version in e.get("session", {}).get("tool", {}).items()}
     return environment.get_template("page.html").render(
         report=report,
-        evidence=evidence,
-        folder=folder.name,
+        tools=tools,
+        folder=", ".join(Path(path).name for path in paths[:3]) + (" …" if len(paths) > 3 else ""),
+        several=len(paths) > 1,
         asked=[v for v in views if not v.kept_inside],
         inside=[v for v in views if v.kept_inside],
         counts={
             word: sum(v.verdict == word for v in views if not v.kept_inside) for word in ("pass", "review", "fail")
         },
-        delta_plots=[Markup(p) for p in delta_plots(evidence)],
-        noise_plot=Markup(noise_plot(evidence)),
+        delta_plots=[Markup(p) for e in evidence.values() for p in delta_plots(e)],
+        noise_plot=Markup("".join(noise_plot(e) for e in evidence.values())),
         budget_plot=Markup(budget_plot(report, float(rules.parameters["epsilon_total"]))),
-        image=lambda name: _image(folder / name),
+        image=_image,
         max_rows=MAX_ROWS,
     )
 

@@ -38,9 +38,10 @@ class TrueCell:
 
 @dataclass(frozen=True)
 class OutputView:
-    """One output with all its files."""
+    """One output with all its files; `request` is the folder they lie in."""
 
     anchor: str
+    request: str
     title: str
     type: str
     verdict: str
@@ -56,7 +57,7 @@ class OutputView:
     merges: tuple[str, ...]
     privacy: JSON | None
     tables: tuple[tuple[str, Table, tuple[ColumnSummary, ...]], ...]
-    images: tuple[str, ...]
+    images: tuple[Path, ...]
 
 
 @dataclass(frozen=True)
@@ -76,22 +77,30 @@ def load_evidence(path: Path) -> JSON:
     return loaded if isinstance(loaded, dict) else {}
 
 
-def output_views(report: JSON, evidence: JSON, folder: Path, names: Names) -> tuple[OutputView, ...]:
+def output_views(report: JSON, evidence: JSON, folder: Path | None, names: Names) -> tuple[OutputView, ...]:
     """Outputs asked to leave first, worst first; then what stays inside."""
     recorded = {str(o.get("name")): o for o in evidence.get("outputs", ()) if isinstance(o, dict)}
+    of_file = {str(file): name for name, o in recorded.items() for file in o.get("files", ())}
     grouped: dict[str, list[JSON]] = {}
     for entry in report["outputs"]:
-        grouped.setdefault(str(entry.get("output") or entry["file"]), []).append(entry)
+        file = str(entry["file"])
+        grouped.setdefault(str(entry.get("output") or of_file.get(Path(file).name, file)), []).append(entry)
     views = [_view(key, entries, recorded.get(key, {}), folder, names) for key, entries in grouped.items()]
+    return worst_first(views)
+
+
+def worst_first(views: Iterable[OutputView]) -> tuple[OutputView, ...]:
+    """What is asked to leave before what stays inside, the worst verdict first."""
     return tuple(sorted(views, key=lambda v: (v.kept_inside, -_WORST[v.verdict])))
 
 
-def _view(key: str, entries: Sequence[JSON], evidence: JSON, folder: Path, names: Names) -> OutputView:
+def _view(key: str, entries: Sequence[JSON], evidence: JSON, folder: Path | None, names: Names) -> OutputView:
     first = entries[0]
     findings = _distinct(f for e in entries for f in e["findings"])
     tables, images = _files(entries, folder)
     return OutputView(
-        anchor="output-" + "".join(c if c.isalnum() else "-" for c in key),
+        anchor="output-" + "".join(c if c.isalnum() else "-" for c in f"{first.get('request') or ''}-{key}"),
+        request=str(first.get("request") or ""),
         title=str(first.get("title") or key),
         type=str(first.get("type") or "not a known output type"),
         verdict=max((str(e["verdict"]) for e in entries), key=_WORST.__getitem__),
@@ -125,7 +134,7 @@ def _fact(evidence: JSON, name: str) -> Any:
 def _answers(entry: JSON, findings: Sequence[JSON], evidence: JSON) -> tuple[Answer, ...]:
     """Low counts, masking that can be undone, too little explanation, in that order."""
     if not evidence:
-        text = "No evidence under inside/: the counts behind this file are not known."
+        text = "Nothing was recorded under inside/ about this file: the counts behind it are not known."
         unknown = Answer("Low counts", False, text)
         return (unknown, Answer("Masking", False, "Without evidence it cannot be attacked."), _explanation(entry))
     n, small = _fact(evidence, "n"), [f for f in findings if any(r.startswith(_COUNT_RULES) for r in f["rules"])]
@@ -215,21 +224,21 @@ def _merge_text(merge: Any) -> str:
 
 
 def _files(
-    entries: Sequence[JSON], folder: Path
-) -> tuple[tuple[tuple[str, Table, tuple[ColumnSummary, ...]], ...], tuple[str, ...]]:
+    entries: Sequence[JSON], folder: Path | None
+) -> tuple[tuple[tuple[str, Table, tuple[ColumnSummary, ...]], ...], tuple[Path, ...]]:
     tables: list[tuple[str, Table, tuple[ColumnSummary, ...]]] = []
-    images: list[str] = []
+    images: list[Path] = []
     for entry in entries:
         name = str(entry["file"])
-        path = folder / name if folder.is_dir() else folder
-        if path.is_symlink() or (folder.is_dir() and path.parent != folder):
+        path = Path(name) if folder is None else folder / name
+        if path.is_symlink() or not path.is_file() or (folder is not None and path.parent != folder):
             continue
         if name.lower().endswith(".csv"):
             table = read_table(path)
             if table is not None:
                 tables.append((name, table, summarise(table)))
         elif name.lower().endswith(".png"):
-            images.append(name)
+            images.append(path)
     return tuple(tables), tuple(images)
 
 

@@ -202,6 +202,8 @@ _ABOUT = frozenset(
         "sd",
         "n_public",
         "releases",
+        "age_slope",
+        "y_mean_error",
     ]
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..inert.content import Remark
@@ -109,6 +109,7 @@ class FileReport:
     sha256: str | None = None
     n_bytes: int | None = None
     kind: str | None = None
+    request: str | None = None  # the folder it was found in; None for a file named by itself
 
     @property
     def verdict(self) -> str:
@@ -130,6 +131,7 @@ class FileReport:
             "title": self.title,
             "kept_inside": self.kept_inside,
             "output": self.output,
+            "request": self.request,
             "kind": self.kind,
             "sha256": self.sha256,
             "bytes": self.n_bytes,
@@ -166,10 +168,14 @@ class Report:
         """0 meets the policy, 1 at least one fail, 3 review needed."""
         return EXIT_CODES[self.verdict]
 
-    def extend(self, other: Report) -> None:
-        """Add the judgement of another path."""
+    def extend(self, other: Report, request: str | None = None) -> None:
+        """Add the judgement of another path; `request` is the folder that it is about."""
+        for output in other.outputs:
+            output.request = request
         self.outputs += other.outputs
-        self.folder_findings += other.folder_findings
+        about = "output" if request is None else f"folder {request}"
+        self.folder_findings += [replace(f, target=about if f.target == "output" else f.target)
+                                 for f in other.folder_findings]  # fmt: skip
         self.kept_inside += other.kept_inside
         self.declared += [entry for entry in other.declared if entry not in self.declared]
         self.not_checked += [text for text in other.not_checked if text not in self.not_checked]

@@ -17,7 +17,7 @@ from sacro_deltab.desk.columns import read_table, summarise
 HOSTILE = '<script>alert(1)</script>"&'
 
 
-def _report() -> dict[str, Any]:
+def _report(folder: Path) -> dict[str, Any]:
     finding = {
         "rules": ["SC-01"], "effect": "suppress", "target": f"site {HOSTILE}", "text": f"too few {HOSTILE}",
         "outside": "too few", "asks": [f"Is {HOSTILE} public?"], "clauses": ["DT-C1"], "next_step": "Merge groups.",
@@ -25,7 +25,8 @@ def _report() -> dict[str, Any]:
     }  # fmt: skip
     entry = {
         "file": "by_site.csv", "verdict": "review", "type": "delta_mean_by_site", "title": f"Mean delta {HOSTILE}",
-        "kept_inside": False, "output": "by_site", "kind": "text", "sha256": "0" * 64, "bytes": 10,
+        "kept_inside": False, "output": "by_site", "request": str(folder),
+        "kind": "text", "sha256": "0" * 64, "bytes": 10,
         "findings": [finding], "met": ["PR-01"], "facts": [{"name": "n", "by": "recorded"}], "inventory": [],
     }  # fmt: skip
     return {
@@ -82,7 +83,7 @@ class _Audit(HTMLParser):
 
 
 def test_page_says_it_stays_inside_and_answers_in_order(folder: Path) -> None:
-    page = render_page(_report(), folder)
+    page = render_page(_report(folder), [folder])
     assert "This page stays inside the TRE" in page
     order = [page.index(word) for word in ("What was said, not measured", "Low counts:", "Masking:", "Explanation:")]
     assert order == sorted(order)
@@ -91,7 +92,7 @@ def test_page_says_it_stays_inside_and_answers_in_order(folder: Path) -> None:
 
 
 def test_page_runs_nothing_and_loads_nothing(folder: Path) -> None:
-    page = render_page(_report(), folder)
+    page = render_page(_report(folder), [folder])
     audit = _Audit()
     audit.feed(page)
     assert not {"script", "link", "iframe", "object", "embed", "form", "base"} & set(audit.tags)
@@ -101,8 +102,8 @@ def test_page_runs_nothing_and_loads_nothing(folder: Path) -> None:
 
 
 def test_without_evidence_the_counts_are_unknown(tmp_path: Path) -> None:
-    page = render_page(_report(), tmp_path)
-    assert "the counts behind this file are not known" in page
+    page = render_page(_report(tmp_path), [tmp_path])
+    assert "Nothing was recorded under inside" in page
 
 
 def test_column_summary(folder: Path) -> None:
@@ -118,14 +119,14 @@ def test_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
     inner = tmp_path / "folder"
     inner.mkdir()
     (inner / "by_site.csv").symlink_to(tmp_path / "secret.csv")
-    page = render_page(_report(), inner)
+    page = render_page(_report(inner), [inner])
     assert "63.728191" not in page
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="no browser on this machine")
 def test_a_browser_shows_it_without_complaint(folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "page.html"
-    target.write_text(render_page(_report(), folder), encoding="utf-8")
+    target.write_text(render_page(_report(folder), [folder]), encoding="utf-8")
     done = subprocess.run(
         ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
          f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", target.as_uri()],
