@@ -13,7 +13,6 @@ _WHERE = {
     "Attacker": "table",
     "AuditReport": "attack",
     "Cell": "table",
-    "CellSpec": "linked",
     "Limits": "engine",
     "Problem": "table",
     "Protection": "complement",
@@ -29,12 +28,8 @@ _WHERE = {
     "exactly_disclosed": "attack",
     "find_links": "linked",
     "holding": "identities",
-    "problem_from_membership": "linked",
     "protect": "complement",
     "suggest_merges": "merges",
-    "sum_identity": "identities",
-    "with_identities": "identities",
-    "with_sets": "linked",
     "withhold": "shares",
 }
 

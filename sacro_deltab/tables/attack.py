@@ -161,7 +161,8 @@ def audit_pattern(
         Cells whose intervals are worked out; default: every withheld cell. The primary ones settle every verdict.
     """
     suppressed = problem.pattern(suppressed)
-    seen, n_intervals, relaxed, moving = _read(problem, suppressed, about)
+    seen, counted = _read(problem, suppressed, about)
+    n_intervals, relaxed = counted.interval, counted.relaxed
     mean, outer = _means(problem, suppressed, seen, n_intervals) if means and problem.kind == "means" else ({}, ())
     disclosed = tuple(sorted(c for c, (lo, hi) in n_intervals.items() if lo == hi))
     span = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms])
@@ -170,9 +171,9 @@ def audit_pattern(
     primary = set(problem.primary)
     expert = _expert(problem, suppressed, seen, n_intervals, mean, outer) if means else None
     known = (mean, outer) if expert is None else (expert.mean_interval, expert.outer)
-    widths = Widths(problem, seen, n_intervals, relaxed, *known)
+    widths = Widths(problem, seen, n_intervals, relaxed, counted.width, *known)
     hidden = sorted(primary & suppressed)
-    doubtful = set(relaxed) - set(disclosed) - set(moving)
+    doubtful = set(relaxed) - set(disclosed) - set(counted.moving)
     unproved = tuple(c for c in hidden if c in doubtful and widths.people(c) < 1)
     safe_exact = not primary & {*disclosed, *unproved}
     return SetAudit(
@@ -196,22 +197,30 @@ def audit_pattern(
     )
 
 
-CountsRead = tuple[dict[str, Interval], tuple[str, ...], tuple[str, ...]]
+@dataclass(frozen=True)
+class CountsRead:
+    """Intervals of N; the cells of large systems whose interval is only a bound, those of them that are shown to be not
+    exactly known all the same, and how far apart two tables in fractions of people are where that was worked out."""
+
+    interval: dict[str, Interval]
+    relaxed: tuple[str, ...]
+    moving: tuple[str, ...]
+    width: dict[str, float]
 
 
 def _read(
     problem: Problem, suppressed: frozenset[str], about: Collection[str] | None = None
-) -> tuple[Released, dict[str, Interval], tuple[str, ...], tuple[str, ...]]:
+) -> tuple[Released, CountsRead]:
     """What is released and what it says of N. A reader who is misled by a pattern that breaks the rule, until nothing
     fits, stops believing in the rule where it is broken."""
     seen = release(problem, suppressed)
     try:
-        return seen, *count_intervals(seen, about)
+        return seen, count_intervals(seen, about)
     except Contradiction:
         if not breaks_rule(problem, suppressed):
             raise
     seen = release(problem, suppressed, believes=False)
-    return seen, *count_intervals(seen, about)
+    return seen, count_intervals(seen, about)
 
 
 def _believed(problem: Problem, suppressed: frozenset[str], seen: Released, attack: Callable[[Released, bool], T]) -> T:
@@ -291,8 +300,7 @@ def _with_squares(
 
 
 def count_intervals(seen: Released, about: Collection[str] | None = None) -> CountsRead:
-    """Interval of N of every withheld cell (or of those in `about`), the cells whose interval is only a bound (large
-    systems), and those of them that are shown to be not exactly known all the same."""
+    """What is told of N of every withheld cell, or of those in `about`."""
     targets = {name: atoms for name, atoms in seen.targets.items() if about is None or name in about}
     asked = seen.asked if about is None else seen.asked[[name in about for name in seen.targets]]
     system = CountSystem(seen.told, asked, seen.integer)
@@ -303,7 +311,9 @@ def count_intervals(seen: Released, about: Collection[str] | None = None) -> Cou
             known[atoms] = system.interval(atoms)
         out[name] = known[atoms]
     relaxed = {name: atoms for name, atoms in targets.items() if system.relaxed and system.is_relaxed(atoms)}
-    return out, tuple(relaxed), tuple(name for name, atoms in relaxed.items() if system.moves(atoms))
+    moving = tuple(name for name, atoms in relaxed.items() if system.moves(atoms))
+    widths = {name: system.linear_width(atoms) for name, atoms in relaxed.items()}
+    return CountsRead(out, tuple(relaxed), moving, {name: w for name, w in widths.items() if w is not None})
 
 
 def exactly_disclosed(problem: Problem, suppressed: frozenset[str]) -> tuple[str, ...]:
@@ -370,7 +380,7 @@ def group_intervals(
 ) -> tuple[Interval, MeanInterval | None]:
     """What a reader learns of any group of atoms: N, and its mean where means are published."""
     suppressed = problem.pattern(suppressed)
-    seen, *_ = _read(problem, suppressed)
+    seen, _ = _read(problem, suppressed)
 
     def count(read: Released, _: bool) -> Interval:
         told = GroupBounds.of(read.n_atoms, read.counts, [group])

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..base.errors import InputError
 from .attack import SetAudit, audit_pattern
+from .choose import Choice, Chooser
 from .engine import Engine, Impossible, Limits
-from .rounds import Choice, Rounds
 from .solver import SolverError
 from .table import Problem
 
@@ -74,6 +74,7 @@ def protect(
     objective: str = "cells",
     suppressed: frozenset[str] | None = None,
     limits: Limits | None = None,
+    key: bytes | None = None,
 ) -> Protection:
     """Choose the complementary cells.
 
@@ -86,6 +87,9 @@ def protect(
         "cells": fewest cells, then fewest people, then labels. "people": fewest people, then labels.
     suppressed
         Cells withheld in any case, besides the primary ones.
+    key
+        Draws among equally good patterns; never the researcher's. Without one the fewest people, then the first labels
+        decide, and who runs the engine again learns from the choice.
     """
     if policy not in REQUIREMENTS or objective not in ("cells", "people"):
         raise InputError("unknown requirement or objective", next_step=f"use one of {', '.join(REQUIREMENTS)}")
@@ -93,17 +97,17 @@ def protect(
     base = (frozenset(problem.primary) - problem.must_publish) | problem.pattern(suppressed or ())
     if len(problem.cells) * len(problem.atoms) > LARGEST:
         return _as_it_is(problem, base, policy, objective, len(must))
-    engine = Engine(problem, policy, objective, limits or Limits(), base)
-    rounds = Rounds(engine)
+    engine = Engine(problem, policy, objective, limits or Limits(), base, key)
+    chooser = Chooser(engine)
     try:
         if must:
             raise Impossible(f"{len(must)} cells that must be published are too small")
-        choice = rounds.run()
+        choice = chooser.run()
     except Impossible as why:
         pattern = engine.pattern(frozenset(range(len(engine.candidates))))
         choice = Choice(pattern, None, 0, (str(why),))
-        return _protection(engine, choice, rounds.count, possible=False)
-    return _protection(engine, choice, rounds.count, possible=True)
+        return _protection(engine, choice, chooser.count, possible=False)
+    return _protection(engine, choice, chooser.count, possible=True)
 
 
 def _as_it_is(problem: Problem, base: frozenset[str], policy: str, objective: str, must: int) -> Protection:
@@ -128,7 +132,7 @@ def _protection(engine: Engine, choice: Choice, rounds: int, *, possible: bool) 
         engine.requirement,
         engine.objective,
         possible,
-        audit_pattern(engine.problem, choice.pattern),
+        audit_pattern(engine.problem, choice.pattern) if choice.audit is None else choice.audit,
         rounds,
         choice.stages >= engine.n_stages,
         choice.notes,

@@ -231,11 +231,14 @@ class Component:
         return model
 
     def interval(self, group: tuple[int, ...]) -> Interval:
-        if self.piece.open_above(group):
-            return self._extreme(group, +1), None
         if len(self.variables) == 1:
             return self.piece.lo[0], self.piece.hi[0]
-        return self._extreme(group, +1), -self._extreme(group, -1)
+        low = self._extreme(group, +1)
+        high = None if self.piece.open_above(group) else -self._extreme(group, -1)
+        ends = self.piece.system.ends
+        ends.setdefault((group, +1), low)
+        ends.setdefault((group, -1), INF if high is None else high)
+        return low, high
 
     def fixed(self, group: tuple[int, ...]) -> bool:
         """Whether least and largest are the same; two tables found so far that differ in the group settle it."""
@@ -260,12 +263,12 @@ class Component:
         if relaxed.status == "infeasible":
             raise Contradiction("no table fits what is published", next_step="check the table's totals")
         if relaxed.status == "optimal" and len(self.variables) > WHOLE:
-            return self._outer(relaxed.value, group)
+            return self._outer(relaxed.value, group, sign)
         if self._whole is None:
             self._whole = self._model(True)
         found = self._whole.minimise(cost)
         if found.status == "limit" and relaxed.status == "optimal":
-            return self._outer(relaxed.value, group)
+            return self._outer(relaxed.value, group, sign)
         if found.status != "optimal":
             if found.status == "infeasible":
                 raise Contradiction("no table fits what is published", next_step="check the table's totals")
@@ -275,9 +278,10 @@ class Component:
             raise SolverError("the solver's point does not fit the published numbers")
         return value
 
-    def _outer(self, value: float, group: tuple[int, ...]) -> int:
+    def _outer(self, value: float, group: tuple[int, ...], sign: int) -> int:
         """The linear bound, rounded to the nearest whole number inside it; said to be no more than that."""
         self.piece.system.relaxed.add(group)
+        self.piece.system.ends[group, sign] = sign * value
         return math.ceil(value - 1e-6)
 
     def _whole_value(self, x: np.ndarray, cost: np.ndarray) -> int | None:

@@ -5,6 +5,8 @@ Candidates are groups of cells that print the same thing, in the order of their 
 
 from __future__ import annotations
 
+import hashlib
+import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,56 +15,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .attack import SetAudit, audit_pattern, holds
+from .boxes import NEVER, Grid
 from .circuits import Circuits, Derivation
-from .elimination import small_groups, withheld
 from .layout import merge_atoms
+from .prune import small_groups, withheld
 from .relations import relations
-from .separation import Separator
 from .table import Cell, Problem
 
 FloatArray = NDArray[np.float64]
+HEAVY = 400  # classes from which an audit costs so much that it is made once
+LISTED = 3_000  # small groups up to which all are listed
 
 
 @dataclass(frozen=True)
 class Limits:
     """How much work, in counts and never in time.
 
-    first_rounds: rounds of the linear master; rounds: of the whole-number master, `tie_rounds` for the ties; nodes:
-    branch and bound per master; iterations, tie_iterations: of the simplex method in all masters, for the first
-    objective and for the ties; columns: candidates that the linear bound may leave to a master. separation_size:
-    classes × rows up to which derivations are also sought by linear programming. search_size: candidates × cuts up to
-    which a plain search comes before, of search_nodes in each of search_rounds. polishes: searches for a better set
-    among the members of polish_sets good ones (fewer from elimination_size ÷ (classes × rows)), each of polish_rounds
-    masters of polish_nodes, in all of polish_iterations; core: candidates of least reduced cost that take part for the
-    ties. fresh_rounds: eliminations until one holds; listed_groups: small groups up to which all are listed.
-    judge_calls: patterns the judge is asked about per refusal. large: classes from which a pattern is only built up
-    greedily in `large_rounds` rounds, with the linear bound; widenings: eliminations added to one that the
-    judge refused.
+    first_rounds: rounds of the linear master; rounds: of the whole-number master and of the judge's refusals,
+    `tie_rounds` for the ties; nodes: branch and bound per master, `polish_nodes` among the members of good sets;
+    iterations: of the simplex method in all masters of one stage, a share of it for ties and polishing; columns:
+    candidates that the linear bound may leave to a master. provable: classes × rows up to which a proof is sought;
+    separated: up to which derivations are also sought by linear programming. repairs: times that a part of the best
+    set is given up and mended (fewer from repair_size ÷ (classes × rows)). fresh_rounds: patterns until one holds.
+    judge_calls: patterns the judge is asked about per refusal. large: classes from which the pattern is not improved;
+    widenings: patterns added to one that the judge refused there.
     """
 
     first_rounds: int = 40
     rounds: int = 400
-    nodes: int = 500
-    iterations: int = 12_000
     tie_rounds: int = 10
-    tie_iterations: int = 300
+    nodes: int = 500
+    polish_nodes: int = 60
+    iterations: int = 12_000
     columns: int = 4_000
-    separation_size: int = 60_000
-    search_size: int = 1_000_000
-    search_nodes: int = 3_000
-    search_rounds: int = 12
-    polishes: int = 4
-    polish_sets: int = 4
-    polish_rounds: int = 10
-    polish_nodes: int = 20
-    polish_iterations: int = 8_000
-    elimination_size: int = 8_000_000
-    core: int = 60
+    provable: int = 8_000_000
+    separated: int = 60_000
+    repairs: int = 150
+    repair_size: int = 120_000_000
     fresh_rounds: int = 20
-    listed_groups: int = 3_000
     judge_calls: int = 40
     large: int = 2_000
-    large_rounds: int = 12
     widenings: int = 5
 
 
@@ -88,7 +80,13 @@ class Engine:
     """One problem, one requirement: patterns in, cuts out. Candidates are groups of like cells, by position."""
 
     def __init__(
-        self, problem: Problem, requirement: str, objective: str, limits: Limits, base: frozenset[str]
+        self,
+        problem: Problem,
+        requirement: str,
+        objective: str,
+        limits: Limits,
+        base: frozenset[str],
+        key: bytes | None = None,
     ) -> None:
         self.problem, self.requirement, self.objective, self.limits = problem, requirement, objective, limits
         self.fixed = base
@@ -102,9 +100,16 @@ class Engine:
         if requirement == "interval":  # sums that are zero by construction are margins that nobody can withhold
             self.rows += [tuple(sorted({label[a] for a in i.atoms})) for i in problem.identities if i.is_margin]
         self.circuits = Circuits(self.rows, weight)
-        self.large = k > limits.large
-        self.n_stages = 3 if objective == "cells" else 2
+        self.drawn = key is not None
+        self.n_stages = 3 if objective == "cells" and not self.drawn else 2
         self._group_cells()
+        self.tie = self.people if key is None else self._draw(key)
+        size = k * len(self.groups)
+        # Crossed tables stay with boxes however large they are.
+        self.large = k > limits.large and self.grid is None
+        self.heavy = k > HEAVY
+        self.provable, self.small = size <= limits.provable, size <= limits.separated
+        self.repairs = min(limits.repairs, limits.repair_size // max(1, size)) if self.grid else 4 * self.provable
         self.below = 0 if requirement == "exact" else problem.policy.min_n
         # Exact disclosure by algebra alone only follows from exact N; rounded N are left to the judge's intervals.
         primary = set(problem.primary)
@@ -118,9 +123,16 @@ class Engine:
             c.mean is None and c.sd is None and not c.percent for c in problem.cells.values()
         )
         self.unions: dict[tuple[int, ...], None] = {}
-        self.separator: Separator | None = None
-        if k * len(self.groups) <= limits.separation_size:
-            self.separator = Separator(self.circuits, [g.rows[0] for g in self.groups])
+
+    def _draw(self, key: bytes) -> FloatArray:
+        """Weights of candidates by a key: what nobody without it can draw again."""
+        seed = hashlib.blake2b("\n".join(self.problem.cells).encode(), key=hashlib.sha256(key).digest()).digest()
+        return np.random.default_rng(list(seed)).integers(1, 1000, len(self.candidates)).astype(np.float64)
+
+    @cached_property
+    def grid(self) -> Grid | None:
+        """The table as a crossed one."""
+        return Grid.of(self.circuits.k, self.rows)
 
     def _group_cells(self) -> None:
         p = self.problem
@@ -188,34 +200,64 @@ class Engine:
 
     @cached_property
     def _listed(self) -> list[tuple[int, ...]] | None:
-        return small_groups(self.circuits.weight, self.below, self.limits.listed_groups)
+        return small_groups(self.circuits.weight, self.below, LISTED)
 
     def small_groups(self) -> list[tuple[int, ...]]:
         """Groups that must not be derivable: all of them, or those found so far where there are too many to list."""
         groups = [] if not self.below else list(self.unions) if self._listed is None else self._listed
         return list(dict.fromkeys([*groups, *self.watched]))
 
-    def order(
-        self, share: FloatArray, around: frozenset[int] | None, random: np.random.Generator, run: int
-    ) -> list[int]:
-        """In which order an elimination publishes: what must be, then low shares first. `around` a set: some of its
-        members are published after all, the others last."""
-        key = np.full(len(self.groups), -2.0)
-        key[self.candidates] = np.round(share, 6)
-        tie = [len(self.rows[g.rows[0]]) * (1, -1, 0)[run % 3] - g.people * (run % 3 == 2) for g in self.groups]
-        if around is not None:
-            inside = [self.candidates[j] for j in sorted(around)]
-            key[self.candidates] += 0.3 * random.random(len(self.candidates))
-            key[inside] = 2.0 + random.random(len(inside))
-            if inside:
-                spared = random.choice(inside, size=min(len(inside), int(random.integers(1, 5))), replace=False)
-                key[spared] = -1.0
-        return sorted(range(len(self.groups)), key=lambda g: (key[g], -len(self.groups[g].cells), tie[g], g))
+    def labels(self, chosen: frozenset[int]) -> list[str]:
+        """Ids of some candidates, sorted."""
+        return sorted(name for j in chosen for name in self.groups[self.candidates[j]].cells)
 
-    def eliminate(self, order: Sequence[int], groups: Sequence[tuple[int, ...]]) -> frozenset[int]:
-        """Candidates withheld when cells are published in this order as long as none of `groups` is given away."""
+    def boxes(self, exposed: Sequence[Derivation], chosen: frozenset[int], prefer: FloatArray) -> frozenset[int] | None:
+        """Candidates withheld when every exposed group gets its cheapest box, the cheapest first, besides `chosen`;
+        None where the table is not crossed."""
+        grid = self.grid
+        if grid is None:
+            return None
+        weight = (self.count if self.objective == "cells" else self.people) + 0.5 * self.tie / (1.0 + self.tie.max())
+        weight = weight * (1.02 - prefer)
+        cost = np.zeros(int(np.prod(grid.shape)))
+        at = [grid.flat.get(self.rows[group.rows[0]]) for group in self.groups]
+        members: dict[int, list[int]] = {}
+        for g, place in enumerate(at):
+            if place is None:
+                continue
+            j = self.column.get(g)
+            cost[place] += NEVER if j is None else 0.0 if j in chosen else weight[j]
+            members.setdefault(place, []).extend([] if j is None else [j])
+        out = set(chosen)
+        queue = [(0.0, n, d.classes) for n, d in enumerate(exposed)]
+        while queue:
+            value, n, group = heapq.heappop(queue)
+            box = grid.through(cost, group)
+            if box is None:
+                continue  # elimination withholds something else
+            if queue and box.value > max(value, queue[0][0]) + 1e-9:
+                heapq.heappush(queue, (box.value, n, group))
+                continue
+            out.update(j for place in box.cells.tolist() for j in members.get(place, ()))
+            cost[box.cells] = 0.0
+        return frozenset(out)
+
+    def order(self, prefer: FloatArray, grown: frozenset[int] | None) -> tuple[list[int], int]:
+        """In which order an elimination prints, and how many groups it prints in any case: what must be, then what is
+        not in `grown`, then low shares first, among equals the largest groups of people."""
+        key = np.full(len(self.groups), -2.0)
+        tie = np.zeros(len(self.groups))
+        key[self.candidates] = np.round(prefer, 6)
+        tie[self.candidates] = self.tie
+        if grown is not None:
+            key[[g for j, g in enumerate(self.candidates) if j not in grown]] = -1.0
+        order = sorted(range(len(self.groups)), key=lambda g: (key[g], -len(self.groups[g].cells), -tie[g], g))
+        return order, int((key < 0).sum())
+
+    def eliminate(self, order: Sequence[int], sure: int) -> frozenset[int]:
+        """Candidates withheld when cells are printed in this order as long as no small group is given away."""
         rows = [self.rows[g.rows[0]] for g in self.groups]
-        kept = withheld(self.circuits.k, rows, order, groups)
+        kept = withheld(rows, order, self.small_groups(), sure)
         if any(g not in self.column for g in kept):
             raise Impossible("what must be published reveals a small group")
         return frozenset(self.column[g] for g in kept)
@@ -228,7 +270,10 @@ class Engine:
         return cut
 
     def audit(self, pattern: frozenset[str]) -> SetAudit:
-        """What the requirement needs of an audit: intervals of primary cells, means only where they decide."""
+        """What the requirement needs of an audit: intervals of primary cells, means only where they decide. Of a heavy
+        system everything, so that nothing is attacked twice."""
+        if self.heavy:
+            return audit_pattern(self.problem, pattern)
         return audit_pattern(
             self.problem, pattern, means=self.requirement == "interval", about=frozenset(self.problem.primary)
         )

@@ -23,16 +23,13 @@ decide (`holding`), the table above only explains.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from .table import Problem
 
 BY_MODEL: Mapping[str, tuple[str, ...]] = {
     "simple": ("sum",),
@@ -101,12 +98,6 @@ def holding(
     return tuple(name for name, k in _columns(a, c) if abs(float(k @ d)) <= tolerance * float(np.linalg.norm(k)) * size)
 
 
-def sum_identity(problem: Problem, atoms: Sequence[int] | None = None, name: str = "sum") -> Identity:
-    """Σ values = 0 over `atoms` (default: everybody)."""
-    members = tuple(range(len(problem.atoms))) if atoms is None else tuple(sorted(atoms))
-    return Identity(name, members, (1.0,) * len(members), (0.0,) * len(members))
-
-
 def banded_identity(
     name: str,
     atoms: Sequence[int],
@@ -137,11 +128,6 @@ def banded_identity(
         coefficients.append((ends[0] + ends[1]) / 2)
         slack.append((ends[1] - ends[0]) / 2 * largest_value)
     return Identity(name, tuple(atoms), tuple(coefficients), tuple(slack))
-
-
-def with_identities(problem: Problem, identities: Sequence[Identity]) -> Problem:
-    """A copy of the problem whose attacker also knows `identities`."""
-    return replace(problem, identities=(*problem.identities, *identities))
 
 
 def identity_from_json(

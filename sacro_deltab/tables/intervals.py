@@ -36,6 +36,7 @@ class CountSystem:
         self.layout, self.asked, self.integer = known.layout, asked, integer
         self.rows = class_bounds(known)
         self.relaxed: set[tuple[int, ...]] = set()  # groups whose interval is the linear one (it holds the exact one)
+        self.ends: dict[tuple[tuple[int, ...], int], float] = {}  # by programs: the linear one where that is all
         self.moving: set[tuple[int, ...]] = set()  # of these, groups shown to be not exactly known
         self._solvers: dict[int, Component | FlowComponent | LargeComponent] = {}
         self.component = np.full(self.layout.k, -1)  # of every class that is not known
@@ -136,6 +137,17 @@ class CountSystem:
     def is_relaxed(self, group: Sequence[int]) -> bool:
         """Whether the interval of a group came from linear programming alone."""
         return any(members in self.relaxed for members in self._parts(self._group(group)).values())
+
+    def linear_width(self, group: Sequence[int]) -> float | None:
+        """How far apart two tables in fractions of people are in a group; None where that was not worked out."""
+        width = 0.0
+        for c, members in self._parts(self._group(group)).items():
+            if (members, +1) not in self.ends and members not in self.relaxed:
+                self._solver(c).interval(members)
+            if (members, +1) not in self.ends:
+                return None
+            width += self.ends[members, -1] - self.ends[members, +1]
+        return width
 
     def moves(self, group: Sequence[int]) -> bool:
         """Whether a group with a relaxed interval is nevertheless shown to be not exactly known."""

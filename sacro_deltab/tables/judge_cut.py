@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .attack import SetAudit
 from .engine import Engine, Impossible
-from .hitting import Pool
+from .master import Pool
 from .released import release
 from .witness import Witness
 
@@ -78,10 +78,10 @@ class Judge:
                 return False
             if not all(cuts):
                 raise Impossible("what must be published reveals a withheld cell")
-            if not sum(pool.add(cut) for cut in cuts):
+            if not sum(pool.add(cut, judged=True) for cut in cuts):
                 break
             exposed = [cell for cell, cut in found if cut is not None]
-            chosen = pool.greedy(start=chosen)
+            chosen = pool.hit(chosen, e.count)
         return len(pool.cuts) > known
 
     def _by_row(self, pool: Pool, judged: SetAudit) -> bool:
@@ -91,7 +91,7 @@ class Judge:
         for cell in self._exposed(judged)[: e.limits.judge_calls]:
             cut = self._cut_of(witness, cell)
             if cut and not e.holds(self._all_but(pool, cut)):
-                pool.add(cut)
+                pool.add(cut, judged=True)
         return len(pool.cuts) > known
 
     def _by_halves(self, pool: Pool, chosen: frozenset[int]) -> None:
@@ -112,7 +112,7 @@ class Judge:
                 else:
                     rest = kept
             size //= 2
-        pool.add(rest)
+        pool.add(rest, judged=True)
 
     def _all_but(self, pool: Pool, published: Sequence[int]) -> frozenset[str]:
         return self.e.pattern(frozenset(range(pool.k)) - set(published))

@@ -263,6 +263,7 @@ class Widths:
     seen: Released
     n: Mapping[str, tuple[int, int | None]]
     relaxed: tuple[str, ...]  # cells whose interval of N is only a bound
+    width: Mapping[str, float]  # of these, widths in fractions of people that everything printed allows
     mean: Mapping[str, tuple[float | None, float | None]]
     outer: tuple[str, ...]  # the same of the mean
 
@@ -297,6 +298,8 @@ class Widths:
 
     def people(self, cell: str) -> float:
         """Width of the interval of N, at least."""
+        if cell in self._relaxed and cell in self.width:
+            return self.width[cell] + 1e-6
         if cell in self._relaxed:
             return self._second_table(cell, people=True)
         low, high = self.n[cell]

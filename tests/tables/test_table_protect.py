@@ -76,7 +76,7 @@ def test_generated_tables(name: str) -> None:
 
 
 def test_limits_are_counts_and_leave_a_bound() -> None:
-    result = protect(instance("5x4x3", seed=2), limits=Limits(first_rounds=3, search_size=0, columns=0))
+    result = protect(instance("5x4x3", seed=2), limits=Limits(first_rounds=3, columns=0, repairs=1))
     assert result.safe
     assert result.bound is not None and result.bound <= len(result.complementary)
 

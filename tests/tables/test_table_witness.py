@@ -9,20 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 import tables_brute as brute
+from memberships import Column, knowing, problem_of, zero_sum
 
 from sacro_deltab.tables import (
-    CellSpec,
     Problem,
     TablePolicy,
     audit_pattern,
     intervals,
     means,
-    problem_from_membership,
     protect,
 )
 from sacro_deltab.tables.attack import SetAudit
 from sacro_deltab.tables.engine import Limits
-from sacro_deltab.tables.identities import sum_identity, with_identities
 
 POLICY = TablePolicy.from_parameters(
     {"min_n": 20, "withhold_share": "3/10", "interval_n": 10, "interval_years": 2.0, "value_bounds": [-40, 40]}
@@ -39,12 +37,12 @@ def linked(n: int, tables: int, seed: int) -> Problem:
             group[rng.choice(n, 12, replace=False)] = 4
         for g in range(5 if t == 0 else 4):
             columns.append(group == g)
-            cells.append(CellSpec(f"t{t}: {g}", f"t{t}", mean=True))
+            cells.append(Column(f"t{t}: {g}", f"t{t}", mean=True))
     columns.append(np.ones(n, bool))
-    cells.append(CellSpec("N", "weights", "grand"))
+    cells.append(Column("N", "weights", "grand"))
     values = rng.normal(0, 5, n)
-    problem = problem_from_membership(np.column_stack(columns), cells, values - values.mean(), policy=POLICY)
-    return with_identities(problem, [sum_identity(problem)])
+    problem = problem_of(np.column_stack(columns), cells, values - values.mean(), policy=POLICY)
+    return knowing(problem, zero_sum(problem))
 
 
 def test_large_systems_are_judged_by_what_can_be_proved() -> None:

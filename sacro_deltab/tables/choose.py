@@ -1,0 +1,316 @@
+"""Boxes or elimination find a good pattern, one exact master starts from it, the judge has the last word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .attack import SetAudit
+from .circuits import Derivation
+from .engine import Engine, Impossible
+from .judge_cut import Judge
+from .master import Limit, Linear, Point, Pool, Separator
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+OFFERED = 60  # candidates of least reduced cost among which better sets are looked for
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A pattern, the proved bound of the first objective, and how many stages of the objective are proved."""
+
+    pattern: frozenset[str]
+    bound: int | None
+    stages: int
+    notes: tuple[str, ...] = ()
+    audit: SetAudit | None = None  # of the whole pattern, where it was made on the way
+
+
+@dataclass
+class _Best:
+    """The best set of candidates by algebra, and the members of the good sets seen on the way."""
+
+    chosen: frozenset[int]
+    bound: int
+    stages: int = 0
+    seen: set[int] = field(default_factory=set)
+
+
+class Chooser:
+    """One run of `protect`; `count` is the number of masters and patterns asked."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.e = engine
+        sums, cuts = engine.sums() if not engine.large else ([], [])
+        self.pool = Pool(len(engine.candidates), sums)
+        for cut in cuts:
+            self.pool.add(cut)
+        self.separator = Separator(engine.circuits, [g.rows[0] for g in engine.groups]) if engine.small else None
+        self.count = 0
+        self.work = 0  # simplex iterations of branch and bound
+        cells = engine.objective == "cells"
+        self.stages = [engine.count, engine.tie] if cells else [engine.people, *[engine.tie] * engine.drawn]
+
+    def run(self) -> Choice:
+        """See `protect`. Raises `Impossible` when nothing that may be withheld is enough."""
+        e, judge = self.e, Judge(self.e)
+        if e.large:  # an attack costs less than a search for derivations: perhaps nothing needs doing
+            judged = judge.audit(e.fixed)
+            if judged.meets(e.requirement):
+                return Choice(e.fixed, 0, e.n_stages, (), judged if e.heavy else None)
+        sure: int | None = None
+        for _ in range(e.limits.rounds):
+            best = self.optimum()
+            if best is None:
+                break
+            if e.large:  # that no second table was found refutes nothing: bounds rest on derivations alone
+                sure = best.bound = best.bound if sure is None else sure
+                best.stages = max(best.stages, int(self._value(self.stages[0], best.chosen) == sure))
+            pattern = e.pattern(best.chosen)
+            judged = judge.audit(pattern)
+            if judged.meets(e.requirement):
+                return Choice(pattern, best.bound, best.stages, (), judged if e.heavy else None)
+            if not judge.cut(self.pool, best.chosen, judged):
+                return self._widen(judge, best)
+            if not e.algebraic:
+                self.pool.forget_sums()
+        raise Impossible("no pattern was found within the limits")
+
+    def _widen(self, judge: Judge, best: _Best) -> Choice:
+        """Large systems of which only the judge knows what is missing: the cells of one more pattern, until it
+        accepts. Withholding more never makes a pattern less safe."""
+        e, chosen = self.e, best.chosen
+        for run in range(e.limits.widenings):
+            more = self.near(np.random.default_rng(run).random(self.pool.k))
+            chosen = chosen | (more or frozenset())
+            pattern = e.pattern(chosen)
+            judged = judge.audit(pattern)
+            if judged.meets(e.requirement):
+                return Choice(pattern, best.bound, 0, (), judged if e.heavy else None)
+            union = judged.smallest_derivable_union
+            if union is not None and 0 < union.n < e.below:
+                e.unions.setdefault(tuple(sorted({e.label[a] for a in union.atoms})))
+        raise Impossible("no pattern was found within the limits")
+
+    def optimum(self) -> _Best | None:
+        """The best set by algebra that meets the cuts of the judge."""
+        point = self._linear() if not self.e.large else None
+        start = self.near(np.zeros(self.pool.k) if point is None else point.x)
+        if start is None:
+            return None
+        best = _Best(start, 0 if point is None else _ceil(point.value), 0 if start else self.e.n_stages, set(start))
+        if not start:
+            return best
+        if self.e.large:
+            found = Linear(self.pool, self.stages[0]).solve()
+            best.bound = 0 if found is None else _ceil(found.value)
+            return best
+        fixed: list[Limit] = []
+        for cost in self.stages:
+            if not self._stage(cost, fixed, best):
+                return best
+            best.stages += 1
+            fixed.append((cost, self._value(cost, best.chosen) + 0.25))
+        if not self.e.drawn and self._first_labels(fixed, best):
+            best.stages = self.e.n_stages
+        return best
+
+    def _stage(self, cost: FloatArray, fixed: list[Limit], best: _Best) -> bool:
+        """The best set in `cost` within the `fixed` limits, and whether that is proved: the master is asked for
+        something cheaper than the best until there is nothing."""
+        limits, first, low = self.e.limits, not fixed, 0
+        self.work = 0
+        linear = Linear(self.pool, cost, fixed)
+        for turn in range(limits.rounds if first else limits.tie_rounds):
+            point = linear.solve()
+            if point is None:
+                return False
+            low = max(low, _ceil(point.value))
+            if turn == 0 and first and self._value(cost, best.chosen) > low:
+                self._polish(point, best, low)
+            high = self._value(cost, best.chosen)
+            if first:
+                best.bound = max(best.bound, low)
+            if low >= high:
+                return True
+            keep = point.value + point.reduced <= high - 1 + 1e-3
+            if self.work > limits.iterations // (1 if first else 40) or keep.sum() > limits.columns:
+                return False
+            if self._hopeless(low, high):
+                return False
+            status, bound = self._ask(cost, fixed, best, high - 1, keep, limits.nodes)
+            low = max(low, bound)
+            if first:
+                best.bound = max(best.bound, min(low, high))
+            if status == "infeasible":
+                return True
+            if status != "optimal":
+                return False
+        return False
+
+    def _ask(
+        self, cost: FloatArray, fixed: list[Limit], best: _Best, top: int, keep: BoolArray, nodes: int
+    ) -> tuple[str, int]:
+        """One master under `top`, what it says and its bound; its set, or one near it, is kept where it is better."""
+        self.count += 1
+        found, chosen = self.pool.master(cost, fixed, nodes, top, keep)
+        self.work += found.iterations
+        if found.status == "infeasible":
+            return "infeasible", top + 1
+        bound = _ceil(found.bound) if np.isfinite(found.bound) else 0
+        if found.status == "optimal":
+            held: frozenset[int] | None = chosen
+            if self.settle(chosen, sharp=True):
+                share = np.zeros(self.pool.k)
+                share[sorted(chosen)] = 1.0
+                held = self.near(share)
+            self._offer(held, cost, fixed, best)
+        return found.status, bound
+
+    def _polish(self, point: Point, best: _Best, low: int) -> None:
+        """Better sets: parts of the best are given up and what is exposed then is mended another way (destroy and
+        repair); then the members of all good sets together, which branch and bound goes through."""
+        e, cost = self.e, self.stages[0]
+        random = np.random.default_rng(13)
+        plain = self.near(np.zeros(self.pool.k))
+        self._offer(plain, cost, [], best)
+        now = best.chosen
+        for run in range(e.repairs):
+            if self._value(cost, best.chosen) <= low:
+                return
+            prefer = 0.15 * random.random(self.pool.k) + (0.3 * point.x if run % 2 else 0.0)
+            inside = np.asarray(sorted(now))
+            prefer[inside] += 0.8
+            spared = random.random(len(inside)) < (0.05, 0.2)[run % 2]
+            prefer[inside[spared]] = 0.0
+            near = self.near(prefer)
+            self._offer(near, cost, [], best)
+            if near is not None and self._value(cost, near) <= self._value(cost, now):  # as good is another start
+                now = near
+        if self._hopeless(low, self._value(cost, best.chosen)):
+            return
+        keep = np.zeros(self.pool.k, dtype=bool)
+        keep[np.argsort(point.reduced, kind="stable")[:OFFERED]] = True
+        for _ in range(e.limits.tie_rounds):
+            keep[sorted(best.seen)] = True
+            top = self._value(cost, best.chosen) - 1
+            if top < low or self.work > e.limits.iterations // 2:
+                return
+            if self._ask(cost, [], best, top, keep, e.limits.polish_nodes)[0] != "optimal":
+                return
+
+    def _hopeless(self, low: int, high: int) -> bool:
+        """Whether branch and bound would be asked in vain: a large table whose bound is far from the best."""
+        return not self.e.provable or (not self.e.small and high - low > max(6, low // 8))
+
+    def _first_labels(self, fixed: list[Limit], best: _Best) -> bool:
+        """Of the sets that are as good in every stage the one with the first labels; False where there are too many."""
+        cost, top = fixed[-1]
+        known = [best.chosen]
+        point = Linear(self.pool, cost, fixed[:-1]).solve()
+        if point is None:
+            return False
+        keep = point.value + point.reduced <= top + 1e-3
+        for _ in range(self.e.limits.tie_rounds):
+            self.count += 1
+            found, chosen = self.pool.master(cost, fixed[:-1], self.e.limits.nodes, top - 0.25, keep, known)
+            if found.status == "infeasible":
+                best.chosen = min(known, key=lambda s: self.e.labels(s))
+                return True
+            if found.status != "optimal":
+                return False
+            if not self.settle(chosen, sharp=True):
+                known.append(chosen)
+        return False
+
+    def _offer(self, chosen: frozenset[int] | None, cost: FloatArray, fixed: list[Limit], best: _Best) -> None:
+        """Keep a set that holds if it is better."""
+        if chosen is None:
+            return
+        best.seen |= chosen
+        if self._value(cost, chosen) < self._value(cost, best.chosen) and all(
+            self._value(c, chosen) <= top for c, top in fixed
+        ):
+            best.chosen = chosen
+
+    @staticmethod
+    def _value(cost: FloatArray, chosen: frozenset[int]) -> int:
+        return int(np.rint(cost[sorted(chosen)].sum()))
+
+    def near(self, prefer: FloatArray) -> frozenset[int] | None:
+        """A set that holds by algebra and meets the judge's cuts; candidates with a large `prefer` rather than others.
+
+        Boxes through what is exposed where the table is crossed, then whatever of them is not needed is printed again;
+        otherwise everything is printed that gives nothing away.
+        """
+        e, chosen = self.e, self.pool.hit(frozenset(), self.e.count)
+        for _ in range(e.limits.fresh_rounds):
+            self.count += 1
+            exposed = self._first if not chosen else self.settle(chosen)
+            if not exposed:
+                return chosen
+            order, sure = e.order(prefer, e.boxes(exposed, chosen, prefer))
+            chosen = self.pool.hit(e.eliminate(order, sure), e.count)
+            if not e.below:  # what may not be known was all named beforehand
+                return chosen
+        return None
+
+    @cached_property
+    def _first(self) -> list[Derivation]:
+        """What is derivable when nothing else is withheld."""
+        return self.settle(frozenset())
+
+    def settle(self, chosen: frozenset[int], sharp: bool = False) -> list[Derivation]:
+        """What a set leaves derivable, each a cut from now on. `sharp`: derivations of few cells as well."""
+        share = np.zeros(self.pool.k)
+        share[list(chosen)] = 1.0
+        found = self.e.derivations(share, 0.5)
+        self._learn(found)
+        if found and sharp and self.separator is not None:
+            value = np.full(len(self.e.groups), 1e-6)
+            value[self.e.candidates] = np.maximum(share, 0.02)
+            self._learn(self.separator.derivations(value, list(dict.fromkeys(d.classes for d in found))))
+        return found
+
+    def _learn(self, found: list[Derivation]) -> bool:
+        """Turn derivations into cuts; whether any is new."""
+        new = False
+        for derivation in found:
+            if derivation.people and self.e.below and len(self.e.unions) < 2000:
+                self.e.unions.setdefault(derivation.classes)
+            new = self.pool.add(self.e.cut(derivation)) or new
+        return new
+
+    def _linear(self) -> Point | None:
+        """Cuts at fractional points until there are none or the bound hardly moves; the last point."""
+        linear, values = Linear(self.pool, self.stages[0]), list[float]()
+        while True:
+            point = linear.solve()
+            self.count += 1
+            if point is None or not self.e.provable:
+                return point
+            values.append(point.value)
+            stuck = len(values) > 15 and values[-1] - values[-16] < 2e-3 * values[-1]
+            if len(values) > self.e.limits.first_rounds or stuck:
+                return point
+            new = self._learn(self._violated(point.x, self.e.derivations(point.x, 0.5)))
+            if not new:
+                new = self._learn(self._violated(point.x, self.e.derivations(point.x, 0.2)))
+            if not new and self.separator is not None:
+                value = np.zeros(len(self.e.groups))
+                value[self.e.candidates] = point.x
+                targets = list(dict.fromkeys([*self.e.watched, *self.e.unions]))
+                new = self._learn(self._violated(point.x, self.separator.derivations(value, targets)))
+            if not new:
+                return point
+
+    def _violated(self, share: FloatArray, found: list[Derivation]) -> list[Derivation]:
+        return [d for d in found if share[list(self.e.cut(d))].sum() < 1 - 1e-6]
+
+
+def _ceil(value: float) -> int:
+    return int(np.ceil(value - 1e-6))
