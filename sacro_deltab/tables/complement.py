@@ -1,9 +1,7 @@
 """Complementary suppression: the fewest extra cells so that nothing small can be worked out.
 
-An implicit hitting set: every way to derive a small group names the published cells it needs, and a pattern must
-withhold one of them. The master (HiGHS) proposes the cheapest set that hits all derivations known so far; the
-pattern is attacked; new derivations are added; when none is left the set is optimal. Work is counted in rounds and
-nodes, never in time: the same input gives the same pattern everywhere. The rounds are in `rounds.py`.
+Work is counted in rounds and nodes, never in time: the same input gives the same pattern everywhere. How a pattern is
+found is in `choose.py`.
 """
 
 from __future__ import annotations
