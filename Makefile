@@ -19,11 +19,13 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not soak'
 
 lint: $(STAMP)
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
+	$(BIN)/lint-imports --no-cache
 
 soak: $(STAMP)
 	$(BIN)/python -m pytest -m soak

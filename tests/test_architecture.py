@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import subprocess
 import sys
@@ -12,59 +11,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "sacro_deltab"
-
-# Lowest first. A module may import (at its top) from its own layer or from a lower one.
-LAYERS: tuple[tuple[str, ...], ...] = (
-    ("base",),
-    ("inert",),
-    ("tables",),
-    ("rules",),
-    ("outputs", "cohort"),
-    ("model",),
-    ("privacy",),
-    ("ledger",),
-    ("measure",),
-    ("judging",),
-    ("certificate",),
-    ("check", "session"),
-    ("federation",),
-    ("desk",),
-    ("run",),
-    ("cli",),
-)
-RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-
-
-def _unit(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-
-
-def _modules() -> list[Path]:
-    return sorted(p for p in PACKAGE.rglob("*.py") if "_data" not in p.parts and p != PACKAGE / "__init__.py")
-
-
-def _top_level_imports(path: Path) -> list[str]:
-    """Units of the package imported when the module is loaded (imports inside functions are a deliberate choice)."""
-    depth = len(path.relative_to(PACKAGE).parts)
-    found: list[str] = []
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if not isinstance(node, ast.ImportFrom):
-            continue
-        if node.level == depth:
-            found += [node.module.split(".")[0]] if node.module else [a.name for a in node.names]
-        elif node.level == 0 and node.module and node.module.startswith("sacro_deltab."):
-            found.append(node.module.split(".")[1])
-    return found
-
-
-@pytest.mark.parametrize("path", _modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_run_downwards(path: Path) -> None:
-    unit = _unit(path)
-    assert unit in RANK, f"{unit} has no layer: add it to LAYERS and docs/architecture.md"
-    for target in _top_level_imports(path):
-        if target in RANK:
-            assert RANK[target] <= RANK[unit], f"{path.name} ({unit}) imports upwards from {target}"
-
 
 LIGHT = {
     "rules list": ("numpy", "pandas", "acro", "sklearn", "opendp"),

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import metadata
 from typing import Any
 
-from .. import __version__
+from ..base.version import __version__
 
 _DEPENDENCIES = (
     "acro",

@@ -17,8 +17,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from .. import __version__
 from ..base.errors import SacroDeltabError
+from ..base.version import __version__
 from .progress import set_level, wanted
 from .roles import ByRole, WholeSentences, upstream_hint
 

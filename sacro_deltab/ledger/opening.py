@@ -11,8 +11,8 @@ from uuid import uuid4
 
 from sqlalchemy import insert, inspect
 
-from .. import __version__
 from ..base.errors import LedgerError
+from ..base.version import __version__
 from . import schema
 from .book import Ledger
 from .canonical import GENESIS, body_text, checked_text, utc_text

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Connection, select
 
-from .. import __version__
 from ..base.digests import sha256_hex
 from ..base.errors import BudgetError, InputError, LedgerError, RefusedError
+from ..base.version import __version__
 from ..privacy.spend import BudgetLimits, Receipt, SpendRequest
 from . import schema
 from .canonical import canonical, checked_digest, checked_text, partition_key

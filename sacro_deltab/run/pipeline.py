@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import InputError, RefusedError, SacroDeltabError
-from .filling import fit_deltas, fitted_deltas, given_deltas, public_constants
+from ..model.filling import fit_deltas, fitted_deltas, given_deltas, public_constants
 
 if TYPE_CHECKING:
     from ..cohort import Cohort, Repair

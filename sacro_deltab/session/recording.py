@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import __version__
 from ..base.errors import InputError, SacroDeltabError
+from ..base.version import __version__
 from ..judging.judge import Judged, judge_output
 from ..judging.record import Draft, add_record, stub_csv, summary_text, suppressed_cells, validate_draft
 from ..measure.numbers import moments, with_output

@@ -111,7 +111,7 @@ class DeltaSources:
     def _fits(self) -> Iterator[Source]:
         """Deltas of a model without noise, fitted to these people as `run` does where no ε is given."""
         from ...cohort import read_cohort
-        from ...run.pipeline import fit_deltas
+        from ...model.filling import fit_deltas
 
         names = self.features()
         if self.cohort.ages is None or not names or self.cohort.n * len(names) > _MOST_NUMBERS:

@@ -24,7 +24,7 @@ def fit_deltas(cohort: Cohort, n_components: int | None, model: str) -> Any:
 
 def fitted_deltas(cohort: Cohort, choice: Mapping[str, Any], model: str, fill: Fill) -> tuple[Any, tuple[Repair, ...]]:
     """Deltas of everybody (NaN for people left out) and the repairs made for the fit."""
-    from ..model import BrainAgeDelta
+    from .brain_age import BrainAgeDelta  # late: brings scikit-learn
 
     whole = cohort.filled(fill)
     n_components = _components(choice, whole.X.shape[1])
