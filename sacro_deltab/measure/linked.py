@@ -8,7 +8,7 @@ stays inside the TRE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from .margins import Margin, margins
 from .numbers import Earlier, Moment, PrintedCell
 from .people import Floats, Ints
 from .sums import Sums
-from .table_audit import TableAudit
 
 if TYPE_CHECKING:
     from ..tables import Problem, TablePolicy
@@ -93,9 +92,13 @@ class LinkedTables:
             return False
         return not self.sums(without=output).small(self.policy.min_n)
 
-    def context(self, candidate: Sequence[PrintedCell], moments: Sequence[Moment] = ()) -> Context:
-        """The judge's view of an output that is not yet published."""
-        return Context(self, tuple(candidate), tuple(moments))
+    def without(self, outputs: Collection[str]) -> LinkedTables:
+        """The same but for some outputs."""
+        out = replace(self, cells={}, suppressed=set(), complementary=set(), moments={}, _built=[], _judged=[])
+        out.cells = {name: cell for name, cell in self.cells.items() if cell.output not in outputs}
+        out.suppressed, out.complementary = self.suppressed & out.cells.keys(), self.complementary & out.cells.keys()
+        out.moments = {name: told for name, told in self.moments.items() if name not in outputs}
+        return out
 
     def sums(
         self,
@@ -158,6 +161,7 @@ class LinkedTables:
         candidate: Sequence[PrintedCell] = (),
         *,
         moments: Sequence[Moment] = (),
+        pinned: frozenset[str] = frozenset(),
         without: str | None = None,
         primary: Iterable[str] = (),
         fixed: bool = True,
@@ -179,7 +183,17 @@ class LinkedTables:
         forced = frozenset({*primary, *(self.suppressed - self.complementary)} & {c.id for c in cells})
         with_ages = self.ages is not None and self.ages() is not None
         held = (*candidate, *moments)
-        key = (self.version, variable, tuple(map(id, held)), without, forced, fixed, len(self.training), with_ages)
+        key = (
+            self.version,
+            variable,
+            tuple(map(id, held)),
+            pinned,
+            without,
+            forced,
+            fixed,
+            len(self.training),
+            with_ages,
+        )
         for known, _, array, problem in self._built:
             if known == key and array is values:
                 return problem
@@ -192,7 +206,9 @@ class LinkedTables:
             variable,
             self.policy,
             self._margins(variable, cells),
-            must_publish=(ids & (self.cells.keys() - self.suppressed) | {c.id for c in told}) if fixed else frozenset(),
+            must_publish=frozenset(
+                ids & (self.cells.keys() - self.suppressed) | {c.id for c in told} | pinned if fixed else ()
+            ),
             primary=forced,
             suppressed=frozenset(self.suppressed & ids),
         )
@@ -245,104 +261,6 @@ class LinkedTables:
             return []
         ages = None if self.ages is None or self.policy.value_bounds is None else self.ages()
         return margins(self.values[variable], ages, cells, self.training)
-
-
-@dataclass(frozen=True)
-class Context:
-    """`sacro_deltab.judging.judge.TableContext` over a session's linked tables."""
-
-    linked: LinkedTables
-    candidate: tuple[PrintedCell, ...]
-    moments: tuple[Moment, ...] = ()
-    notes: list[str] = field(default_factory=list)
-
-    def protect(self, primary: frozenset[str]) -> frozenset[str]:
-        """Rows to suppress besides `primary`, with everything published before taken as it is."""
-        from ..tables import protect
-        from ..tables.solver import Contradiction
-
-        if not primary and not self.linked.cells:
-            return frozenset()
-        chosen: set[str] = set()
-        for variable in self._variables():
-            forced = frozenset(self._ids(primary | frozenset(chosen)))
-            if (
-                not self._plainly_unsafe(variable, forced)
-                and self.linked.verdict(variable, self.candidate, forced, moments=self.moments).safe
-            ):
-                continue
-            if self.linked.cells:
-                self.notes.extend(self._pairs(variable, forced))
-            problem = self.linked.problem(variable, self.candidate, moments=self.moments)
-            if problem is not None and not forced <= set(problem.primary):
-                problem = self.linked.problem(variable, self.candidate, moments=self.moments, primary=forced)
-            if problem is None:
-                continue
-            try:
-                result = protect(problem, policy="interval")
-            except Contradiction:
-                return frozenset(cell.key for cell in self.candidate) - primary
-            self.linked.judged(problem, result.audit)
-            by_id = {cell.id: cell.key for cell in self.candidate}
-            chosen |= {by_id[name] for name in result.suppressed if name in by_id}
-        return frozenset(chosen - primary)
-
-    def audit(self, suppressed: frozenset[str]) -> TableAudit:
-        """Attack what would be published, with everything that was published before."""
-        gone = frozenset(self._ids(suppressed))
-        mine = {cell.id for cell in self.candidate}
-        fallen: set[str] = set()
-        small = False
-        pairs = list(self.notes)
-        for variable in self._variables():
-            verdict = self.linked.verdict(variable, self.candidate, gone, moments=self.moments)
-            fallen |= verdict.fallen
-            small = small or verdict.small_group
-            if not verdict.safe:
-                pairs += self._pairs(variable, gone)
-        touched = {m.variables for m in self.moments if m.exact} | {
-            (c.variable, c.variable) for c in self.candidate if c.variable is not None and c.statistic == "sd"
-        }
-        sums = self.linked.sums(self.candidate, self.moments, gone).small(self.linked.policy.min_n, touched)
-        pairs += [derived.sentence for derived in sums]
-        own = len(fallen & mine) + small + len(sums)
-        return TableAudit(own, len(fallen) + small + len(sums), tuple(dict.fromkeys(pairs)))
-
-    def _plainly_unsafe(self, variable: str | None, gone: frozenset[str]) -> bool:
-        """Whether algebra alone gives a small group away: no whole audit is needed to say that something must go."""
-        from ..tables.released import release
-        from ..tables.span import Span
-
-        problem = self.linked.problem(variable, self.candidate, moments=self.moments)
-        if problem is None or not self.linked.cells:
-            return False
-        seen = release(problem, self.linked.pattern(problem, gone))
-        found = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms]).smallest(problem.policy.min_n)
-        return found is not None and 0 < found.n < problem.policy.min_n
-
-    def _pairs(self, variable: str | None, gone: frozenset[str]) -> list[str]:
-        """Which outputs give a small group away together, and which of them to drop."""
-        from ..tables import find_links
-
-        problem = self.linked.problem(variable, self.candidate, moments=self.moments)
-        if problem is None:
-            return []
-        pattern = self.linked.pattern(problem, gone)
-        return [link.outside for link in find_links(problem, pattern, limit=3)]
-
-    def _ids(self, keys: Iterable[str]) -> list[str]:
-        wanted = set(keys)
-        return [cell.id for cell in self.candidate if cell.key in wanted]
-
-    def _variables(self) -> list[str | None]:
-        mine = {c.variable for c in self.candidate if c.statistic is not None}
-        tables = set(self.linked.variables())
-        mine |= {m.variables[0] for m in self.moments if len(m.variables) == 1 and m.variables[0] in tables}
-        found: list[str | None] = [v for v in mine if v is not None]
-        found += [v for v in self.linked.variables() if v not in mine]
-        if not mine or not found:
-            return found or [None]
-        return found
 
 
 def problem_suppressed(problem_json: Mapping[str, Any], output: str) -> frozenset[str]:

@@ -30,6 +30,7 @@ from .recording import record
 from .report import session_html, session_text
 from .results import contrast_candidate, correlations_candidate, errors_candidate, regression_candidate
 from .resume import resume
+from .settling import hypothetical, needs_plan, settle
 from .statistics import (
     correlation_candidates,
     feature_candidate,
@@ -423,6 +424,46 @@ class DeltabSession(SessionCore):
             self._previewing = False
 
     _previewing = False
+    _planning = False
+
+    @measured
+    def plan_outputs(self, wanted: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Entry]:
+        """Ask for everything at once: `session.plan_outputs([("group_means", {"values": d, "by": site}), ("n", {})])`.
+
+        Which cells are marked, and where not all can leave which outputs do, is found for all together, so the order
+        of the list means nothing. Outputs asked for before and not yet finalised take part.
+
+        Parameters
+        ----------
+        wanted
+            The part of a method's name after `release_`, and its arguments by name. Nothing that spends budget.
+
+        Returns
+        -------
+        The outputs, in the order of the list.
+
+        Raises
+        ------
+        InputError
+            For a name that is no such method. What came before it in the list is recorded.
+        """
+        for method, _ in wanted:
+            if not hasattr(self, f"release_{method}") or method in ("private_mean", "weights", "moments"):
+                raise InputError(f"no such output can be planned: {method!r}", next_step="For example ('mean', {…}).")
+        made: dict[int, list[str]] = {}
+        plots = [i for i, (method, _) in enumerate(wanted) if method == "plot"]  # drawn from what leaves
+        for places in ([i for i in range(len(wanted)) if i not in plots], plots):
+            for place in places:
+                method, arguments = wanted[place]
+                self._planning = True
+                try:
+                    found = getattr(self, f"release_{method}")(**arguments)
+                finally:
+                    self._planning = False
+                made[place] = [entry.name for entry in (found if isinstance(found, list) else [found])]
+            if needs_plan(self):
+                settle(self)
+        return [self.find(name) for place in range(len(wanted)) for name in made[place]]
 
     @measured
     def attach_attack_report(self, report: AttackReport | str | Path) -> None:
@@ -458,6 +499,7 @@ class DeltabSession(SessionCore):
         self.entries.remove(entry)
         self.state.linked.retract(name)
         self.state.traces = [trace for trace in self.state.traces if trace.output != name]
+        self.state.wanted.pop(name, None)
         self.journal.write("drop", {"name": name})
 
     def report(self) -> str:
@@ -499,6 +541,10 @@ class DeltabSession(SessionCore):
             )
         if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
             raise InputError("the output folder needs a name", next_step="For example finalise('outputs').")
+        self.require_open()
+        load_earlier(self)
+        if needs_plan(self):
+            settle(self)
         folder = write_folder(self, Path(path))
         self.finalised = folder
         self.journal.write("finalised", {"folder": folder.name})
@@ -524,7 +570,14 @@ class DeltabSession(SessionCore):
     def _record(self, candidate: Candidate) -> Entry:
 
         self.require_open()
-        return record(self, candidate, preview=self._previewing)
+        candidate, entry = record(self, candidate, preview=self._previewing)
+        if not entry.kept_inside or self._planning or not (candidate.cells or candidate.moments):
+            return entry
+        if self._previewing:
+            return hypothetical(self, candidate, entry) if self.state.wanted else entry
+        if needs_plan(self):
+            settle(self)
+        return self.find(entry.name)
 
     @measured
     def deltas(

@@ -18,6 +18,7 @@ def recheck(session: SessionCore) -> None:
     RefusedError
         Something can be worked out: names the outputs, so that one can be dropped.
     """
+    from ..measure.context import Context
     from .foreign import add_foreign  # late: brings numpy
     from .history import load_earlier, released_meanwhile
     from .recording import notice_config
@@ -32,7 +33,7 @@ def recheck(session: SessionCore) -> None:
             f"{derived.sentence}: together they tell of a few people",
             next_step=f"Take one of them back with session.drop({derived.outputs[-1]!r}), then finalise.",
         )
-    audit = linked.context(()).audit(frozenset())
+    audit = Context(linked, ()).audit(frozenset())
     if audit.package == 0:
         for release, name in released_meanwhile(session):
             raise RefusedError(

@@ -15,6 +15,7 @@ from ..base.errors import InputError, SacroDeltabError
 from ..base.version import __version__
 from ..judging.judge import Judged, judge_output
 from ..judging.record import Draft, add_record, stub_csv, summary_text, suppressed_cells, validate_draft
+from ..measure.context import Context
 from ..measure.numbers import moments, with_output
 from ..outputs.document import MARK, OutputDocument
 from ..rules import decision_to_json, outside_findings
@@ -34,37 +35,44 @@ if TYPE_CHECKING:
 BROKEN = "the check could not be completed, so the output stays inside"
 
 
-def record(session: SessionCore, candidate: Candidate, *, preview: bool = False) -> Entry:
+def record(session: SessionCore, candidate: Candidate, *, preview: bool = False) -> tuple[Candidate, Entry]:
     """Judge a candidate and add it to the session; with `preview` nothing is added.
 
     A check that raises leaves a record with status fail, never none and never a pass.
     """
-
     notice_config(session)
     candidate = _unique_name(session, _plain_title(candidate))
     refuse_hidden_text(candidate.document, session.state.ids)
     candidate = _with_moments(session, candidate)
-    judged, notes = _judge(session, candidate)
+    judged, notes = judge(session, candidate)
+    entry = entry_of(session, candidate, judged, notes)
+    candidate = _with_history(candidate, judged)
+    if not preview:
+        entry = _add(session, candidate, entry)
+        if candidate.cells or candidate.moments:
+            session.state.wanted[entry.name] = candidate
+    return candidate, entry
+
+
+def entry_of(session: SessionCore, candidate: Candidate, judged: Judged, notes: tuple[str, ...]) -> Entry:
+    """The record of a judgement, without files."""
     document = judged.document
-    stays = document is None
     findings = outside_findings(judged.decision, session.ruleset)
-    reasons = tuple(_reasons(findings))
-    summary = summary_text(
-        judged.status,
-        findings,
-        rule_set=f"{session.ruleset.id} {session.ruleset.version}",
-        marked=document is not None and any(MARK in row for row in document.rows),
-    )
-    entry = Entry(
+    return Entry(
         name=candidate.document.name,
         type=candidate.document.type,
         title=candidate.document.title,
         status=judged.status,
-        summary=summary,
-        kept_inside=stays,
+        summary=summary_text(
+            judged.status,
+            findings,
+            rule_set=f"{session.ruleset.id} {session.ruleset.version}",
+            marked=document is not None and any(MARK in row for row in document.rows),
+        ),
+        kept_inside=document is None,
         facts=judged.facts,
         decision=decision_to_json(judged.decision, "inside"),
-        reasons=reasons,
+        reasons=tuple(_reasons(findings)),
         document=document,
         raw=candidate.document,
         privacy=candidate.privacy,
@@ -78,9 +86,12 @@ def record(session: SessionCore, candidate: Candidate, *, preview: bool = False)
         n=candidate.n,
         made_of=candidate.made_of,
     )
-    if preview:
-        return entry
-    return _add(session, candidate, entry)
+
+
+def _with_history(candidate: Candidate, judged: Judged) -> Candidate:
+    """The candidate with what was found of earlier releases when it was asked for."""
+    known = [fact for name, fact in judged.facts.facts.items() if name.startswith("linked_release.")]
+    return replace(candidate, facts=candidate.facts.with_facts(*known))
 
 
 def notice_config(session: SessionCore) -> None:
@@ -95,7 +106,7 @@ def notice_config(session: SessionCore) -> None:
             session.journal.write("config", {"change": change})
 
 
-def _judge(session: SessionCore, candidate: Candidate) -> tuple[Judged, tuple[str, ...]]:
+def judge(session: SessionCore, candidate: Candidate) -> tuple[Judged, tuple[str, ...]]:
     """The rules' judgement, the pairs with other outputs, and the shape of the document as a checker sees it."""
 
     try:
@@ -106,7 +117,7 @@ def _judge(session: SessionCore, candidate: Candidate) -> tuple[Judged, tuple[st
             session.ruleset,
             candidate.facts.with_facts(*history.values()),
             candidate.document,
-            table=session.state.linked.context(candidate.cells, candidate.moments),
+            table=Context(session.state.linked, candidate.cells, candidate.moments),
             waivers=session.waivers,
         )
         judged = shaped(session, judged)
@@ -145,6 +156,48 @@ def _broken(candidate: Candidate, error: Exception) -> Judged:
 
 
 def _add(session: SessionCore, candidate: Candidate, entry: Entry) -> Entry:
+    done = _written(session, candidate, entry)
+    session.entries.append(done)
+    session.went_along.discard(done.name)
+    if not done.kept_inside:
+        session.state.linked.publish(candidate.cells, done.suppressed, done.complementary, candidate.moments)
+    if candidate.trace is not None:
+        session.state.traces.append(candidate.trace)
+    return done
+
+
+def revise(session: SessionCore, old: Entry, candidate: Candidate, judged: Judged, notes: tuple[str, ...]) -> Entry:
+    """Put another judgement of an output in the place of the one that stands, in the records too."""
+    results = session.live.results
+    kept, number = results.results.pop(old.uid), results.output_id
+    order = [*results.results]
+    session.entries.remove(old)
+    for name in old.files:
+        (session.journal.files / name).unlink(missing_ok=True)
+    try:
+        done = _written(session, candidate, entry_of(session, candidate, judged, notes))
+    except BaseException:
+        results.results[old.uid] = kept
+        raise
+    made, results.output_id = results.results.pop(done.uid), number
+    made.uid = old.uid
+    results.results[old.uid] = made
+    for uid in order:  # in the order of the numbers that ACRO gave
+        if _number(uid) > _number(old.uid):
+            results.results[uid] = results.results.pop(uid)
+    done = replace(done, uid=old.uid)
+    place = next((i for i, e in enumerate(session.entries) if _number(e.uid) > _number(old.uid)), len(session.entries))
+    session.entries.insert(place, done)
+    return done
+
+
+def _number(uid: str) -> int:
+    tail = uid.rpartition("_")[2]
+    return int(tail) if tail.isdigit() else 0
+
+
+def _written(session: SessionCore, candidate: Candidate, entry: Entry) -> Entry:
+    """Files, journal and ACRO record of one output."""
     staged: list[Any] = []
     journalled = False
     try:
@@ -172,21 +225,13 @@ def _add(session: SessionCore, candidate: Candidate, entry: Entry) -> Entry:
         trace = None if candidate.trace is None else candidate.trace.to_json()
         session.journal.write("output", {"entry": done.to_journal(), "cells": _cells_json(candidate), "trace": trace})
         journalled = True
-        added = add_record(session.live, draft)
-        done = replace(done, uid=added)
+        return replace(done, uid=add_record(session.live, draft))
     except BaseException:
         for path in staged:
             path.unlink(missing_ok=True)
         if journalled:
             session.journal.write("drop", {"name": entry.name})
         raise
-    session.entries.append(done)
-    session.went_along.discard(done.name)
-    if not done.kept_inside:
-        session.state.linked.publish(candidate.cells, done.suppressed, done.complementary, candidate.moments)
-        if candidate.trace is not None:
-            session.state.traces.append(candidate.trace)
-    return done
 
 
 def properties(session: SessionCore, entry: Entry) -> dict[str, Any]:
@@ -210,7 +255,6 @@ def properties(session: SessionCore, entry: Entry) -> dict[str, Any]:
 @cache
 def tool_version() -> str:
     """This package and ACRO with their versions."""
-
 
     return f"sacro_deltab {__version__}, acro {version('acro')}"
 

@@ -13,7 +13,7 @@ from ..base.errors import InputError, RefusedError
 from ..judging.record import Draft, add_record, validate_draft
 from ..measure.numbers import Moment, PrintedCell, Trace, moments
 from .core import SessionCore
-from .entries import Entry
+from .entries import Candidate, Entry
 from .journal import Journal
 from .recording import properties, sdc_of
 
@@ -91,10 +91,15 @@ def _take_up(session: SessionCore, entry: Entry, cells: list[dict[str, Any]], tr
     for name in {cell.variable for cell in printed if cell.variable is not None}:
         session.state.linked.values[name] = np.load(session.journal.folder / f"{name}.npy", allow_pickle=False)
     session.entries.append(replace(entry, uid=add_record(session.live, draft)))
+    state = session.state
+    kept = None if trace is None else Trace.load(trace, session.journal.folder)
+    told: tuple[Moment, ...] = ()
+    if kept is not None:
+        state.traces.append(kept)
+        told = moments(kept, state.book, state.linked.live(), state.linked.variables())
     if not entry.kept_inside:
-        state = session.state
-        told: tuple[Moment, ...] = ()
-        if trace is not None:
-            state.traces.append(Trace.load(trace, session.journal.folder))
-            told = moments(state.traces[-1], state.book, state.linked.live(), state.linked.variables())
         state.linked.publish(printed, entry.suppressed, entry.complementary, told)
+    if (printed or told) and entry.raw is not None:
+        state.wanted[entry.name] = Candidate(
+            entry.raw, entry.facts, tuple(printed), n=entry.n, trace=kept, moments=told, made_of=entry.made_of
+        )

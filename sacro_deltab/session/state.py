@@ -17,6 +17,7 @@ from ..tables import TablePolicy
 
 if TYPE_CHECKING:
     from ..rules import RuleSet
+    from .entries import Candidate
 
 
 class State:
@@ -32,7 +33,8 @@ class State:
         self.n_known: set[int] = set()
         self.groupings: dict[str, Any] = {}
         self.foreign: list[str] = []
-        self.traces: list[Trace] = []
+        self.traces: list[Trace] = []  # of everything asked for; `linked` knows what of it leaves
+        self.wanted: dict[str, Candidate] = {}  # outputs asked for that say numbers to be attacked, by name
         self.earlier: list[tuple[str, Any, Any]] = []  # (release, its cell, its people) of other sessions
         self.first_head = ""  # head of the ledger when the session began
         self.history_head = ""  # … when its releases were read last

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from sacro_deltab.measure.context import Context
 from sacro_deltab.measure.linked import LinkedTables
 from sacro_deltab.measure.margins import margins
 from sacro_deltab.measure.numbers import PrintedCell
@@ -34,7 +35,7 @@ def test_sum_of_training_deltas_is_a_margin() -> None:
     assert problem is not None and [i.name for i in problem.identities] == ["sum"] and problem.identities[0].is_margin
     assert set(problem.cells) == {"dx|CN", "dx|MCI", "dx|AD"}  # nothing is added that nobody prints
     assert not linked.verdict("delta", cells, frozenset({"dx|AD"})).safe
-    assert linked.context(cells).protect(frozenset({"AD"})) == {"MCI"}
+    assert Context(linked, tuple(cells)).protect(frozenset({"AD"})) == {"MCI"}
     assert linked.verdict("delta", cells, frozenset({"dx|AD", "dx|MCI"})).safe
 
 
@@ -42,7 +43,7 @@ def test_no_margin_for_other_people() -> None:
     linked, cells = session(centred=False)
     problem = linked.problem("delta", cells)
     assert problem is not None and not problem.identities
-    assert linked.context(cells).protect(frozenset({"AD"})) == frozenset()
+    assert Context(linked, tuple(cells)).protect(frozenset({"AD"})) == frozenset()
 
 
 def test_margin_reaches_people_in_no_printed_cell() -> None:

@@ -19,7 +19,8 @@ from .cohort_tables import linked_findings, printed_cells
 
 if TYPE_CHECKING:
     from ...judging.judge import Judged
-    from ...measure.linked import Context, LinkedTables
+    from ...measure.context import Context
+    from ...measure.linked import LinkedTables
 
 _STEP = "Find out whether the cohort or the evidence was changed, then run the session again."
 # measured on the file itself, whatever was recorded
@@ -121,10 +122,12 @@ class CohortFacts:
 
     def beside(self, raw: OutputDocument, found: Measured, source: Source | None) -> Context:
         """The table engine's view of one file beside the files judged before it."""
+        from ...measure.context import Context
+
         if source is not None:
             self.tables.values[source.name] = source.values
         self.tables.retract(raw.name)  # a CSV and a JSON document of one output are one output
-        return self.tables.context(printed_cells(raw, found, source))
+        return Context(self.tables, printed_cells(raw, found, source))
 
     def publish(self, raw: OutputDocument, found: Measured, source: Source | None, judged: Judged) -> None:
         """Remember what a judged file prints."""
