@@ -28,7 +28,6 @@ EXPECTED: dict[str, str] = {
     "house_count": HOUSE,
     "nothing_leaves": BUILT,
     "one_reader": HOUSE,
-    "order": ATTACKER,
     "orderly_refusal": BUILT,
     "own_numbers": PEOPLE,
     "plan_truth": FORMAL,

@@ -18,14 +18,21 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def test_the_session_example_runs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, results = blocks("session.md", "python")
+    code, *others = blocks("session.md", "python")
+    planned, results = sorted(others, key=lambda text: "plan_outputs" not in text)
     exec(compile(results, "docs/session.md", "exec"), {})
     said = capsys.readouterr().out.split()
     assert said[0].startswith("[") and said[1] in ("fail", "review") and said[2] == "p_fdr"
-    exec(compile(code, "docs/session.md", "exec"), {})
+    names: dict[str, Any] = {}
+    exec(compile(code, "docs/session.md", "exec"), names)
     out = capsys.readouterr().out
     assert (place / "outputs" / "results.json").is_file()
     assert "to get it out: merge" in out
+    people = [f"Q{i}" for i in range(300)]
+    acro = names["acro"].ACRO()
+    names["session"] = names["DeltabSession"](acro, cohort="doc-plan", people=people, ledger="budget.db")
+    exec(compile(planned, "docs/session.md", "exec"), names)
+    assert [names[name].name for name in ("table", "n", "mean")] == ["mean_delta_by_site", "n_subjects", "all"]
 
 
 def test_the_declaration_example_is_valid() -> None:
