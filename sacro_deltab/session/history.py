@@ -44,6 +44,7 @@ def load_earlier(session: SessionCore) -> None:
     if head == state.history_head:
         return
     _know_public_n(session)
+    state.weights_out = any(r.kind in ("folded_weights", "beta1") for r in ledger.releases(session.cohort))
     if ids is None:
         return
     earlier = ledger.earlier_cells(session.cohort, ids)

@@ -16,6 +16,7 @@ from ..base.version import __version__
 from ..judging.judge import Judged, judge_output
 from ..judging.record import Draft, add_record, stub_csv, summary_text, suppressed_cells, validate_draft
 from ..measure.context import Context
+from ..measure.mapped import mapped
 from ..measure.numbers import moments, with_output
 from ..outputs.document import MARK, OutputDocument
 from ..rules import decision_to_json, outside_findings
@@ -32,6 +33,7 @@ from .tables import merges
 if TYPE_CHECKING:
     from .core import SessionCore
 
+WEIGHTS = frozenset({"folded_weights", "beta1"})  # with one of them a reader can compute deltas
 BROKEN = "the check could not be completed, so the output stays inside"
 
 
@@ -134,12 +136,32 @@ def judge(session: SessionCore, candidate: Candidate) -> tuple[Judged, tuple[str
 
 def _with_moments(session: SessionCore, candidate: Candidate) -> Candidate:
     """What an output without cells says, in the session's variables."""
-    if candidate.trace is None:
-        return candidate
+    state, linked = session.state, session.state.linked
+    if candidate.trace is not None:
+        told = moments(candidate.trace, state.book, linked.live(), linked.variables())
+        candidate = replace(candidate, moments=told)
+    return with_weights(session, candidate)
+
+
+def with_weights(session: SessionCore, candidate: Candidate) -> Candidate:
+    """What an output says besides once the weights are out: mean features of a group are its mean delta."""
     state = session.state
-    return replace(
-        candidate, moments=moments(candidate.trace, state.book, state.linked.live(), state.linked.variables())
-    )
+    weights = state.weights_out or any(e.type in WEIGHTS and not e.kept_inside for e in session.entries)
+    traces = [t for t in state.traces if t.kind == "features" and t.output != candidate.document.name]
+    mine = {c.variable for c in candidate.cells if c.variable is not None and c.statistic is not None}
+    if candidate.trace is not None and candidate.trace.kind == "features":
+        mine |= set(state.linked.variables())
+        traces.append(candidate.trace)
+    if not weights or not traces or not mine:
+        return candidate
+    known = {(m.variables, m.members.tobytes()) for m in candidate.moments}
+    more = [
+        moment
+        for variable in sorted(mine)
+        for moment in mapped(candidate.document.name, state.book.values[variable], variable, traces)
+        if (moment.variables, moment.members.tobytes()) not in known
+    ]
+    return replace(candidate, moments=(*candidate.moments, *more))
 
 
 def _broken(candidate: Candidate, error: Exception) -> Judged:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .entries import Candidate, Entry
 from .planning import Outcome, Planner
 from .plots import plot_candidate
-from .recording import entry_of, judge, revise
+from .recording import WEIGHTS, entry_of, judge, revise, with_weights
 
 if TYPE_CHECKING:
     from .core import SessionCore
@@ -19,12 +19,17 @@ AGAIN = "the cells of this session's outputs were chosen again together"
 def needs_plan(session: SessionCore) -> bool:
     """Whether anything of the session is withheld: then what came first may have decided."""
     held = session.state.wanted
-    return len(held) > 1 and any(e.name in held and (e.suppressed or e.kept_inside) for e in session.entries)
+    weights = session.state.weights_out or any(e.type in WEIGHTS for e in session.entries)
+    told = weights and any(trace.kind == "features" for trace in session.state.traces)
+    marked = any(e.name in held and (e.suppressed or e.kept_inside) for e in session.entries)
+    return len(held) > 1 and (marked or told)
 
 
 def settle(session: SessionCore) -> None:
     """Judge everything that the session was asked for together, and change what has to be."""
-    wanted = {e.name: session.state.wanted[e.name] for e in session.entries if e.name in session.state.wanted}
+    held = session.state.wanted
+    held |= {name: with_weights(session, candidate) for name, candidate in held.items()}
+    wanted = {e.name: held[e.name] for e in session.entries if e.name in held}
     planner = Planner(session, wanted)
     top = planner.best()
     linked = session.state.linked

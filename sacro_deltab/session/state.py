@@ -34,6 +34,7 @@ class State:
         self.groupings: dict[str, Any] = {}
         self.foreign: list[str] = []
         self.traces: list[Trace] = []  # of everything asked for; `linked` knows what of it leaves
+        self.weights_out = False  # in an earlier session
         self.wanted: dict[str, Candidate] = {}  # outputs asked for that say numbers to be attacked, by name
         self.earlier: list[tuple[str, Any, Any]] = []  # (release, its cell, its people) of other sessions
         self.first_head = ""  # head of the ledger when the session began

@@ -13,6 +13,10 @@ import pytest
 import scipy.linalg
 
 from sacro_deltab.base.errors import InputError
+from sacro_deltab.cohort.simulate import smith_cohort
+from sacro_deltab.privacy import Basis
+from sacro_deltab.session.planning import Planner
+from sacro_deltab.session.settling import settle
 
 IDS = np.arange(400)
 DELTAS = np.random.default_rng(12).normal(0.5, 4.0, 400)
@@ -85,8 +89,6 @@ def test_an_output_that_cannot_leave_says_what_stands_against_it(make_session: A
     second.release_n()
     assert entry.kept_inside
     second.plan_outputs([("quantiles", {"values": DELTAS})])
-    from sacro_deltab.session.planning import Planner
-
     planner = Planner(second, second.state.wanted)
     (note,) = planner.against("mean", planner.best())
     assert "release" in note and "table left before and stands against mean" in note
@@ -171,9 +173,31 @@ def test_random_sessions_against_an_attacker_of_scipy_alone(make_session: Any, s
         assert small_group(groups) is None, (variables, {e.name: e.status for e in session.entries})
     before = leaves(session)
     if session.state.wanted:
-        from sacro_deltab.session.settling import settle
-
         settle(session)  # what `finalise` does: never fewer than were said to leave
         assert len(leaves(session)) >= len(before)
         for groups in told(session, asked).values():
             assert small_group(groups) is None
+
+
+def test_mean_features_are_mean_deltas_once_the_weights_are_out(make_session: Any) -> None:
+    """Withheld: two diagnoses. Published: the weights, and the mean features and ages of a printed and a small one."""
+    public, people = smith_cohort(300, 6, seed=1), smith_cohort(400, 6, seed=2)
+    names = list(public.feature_names)
+    basis = Basis.from_public(public.X, public.age, names, n_components=3, made_on="simulated")
+    ages = pd.DataFrame({**{n: people.X[:, j] for j, n in enumerate(names)}, "age": people.age})
+    some = ages.where(pd.Series(np.isin(WARD, ["a", "few"])), other=np.nan)
+    found = {}
+    for weights in (False, True):
+        session = make_session(cohort=f"w-{weights}", people=[f"{weights}-{i}" for i in IDS], ages=people.age)
+        model = session.train_private(people.X, people.age, feature_names=names, basis=basis, epsilon=0.5,
+                                      adjacency="replace_one", membership_test=False)  # fmt: skip
+        session.release_feature_summary(some, name="some")
+        table = session.release_group_means(session.deltas(model, people.X, people.age), WARD, name="table")
+        if weights:
+            session.release_weights(model, only=["folded_weights"])
+            assert any(e.type == "folded_weights" and not e.kept_inside for e in session.entries)
+            settle(session)
+        found[weights] = leaves(session)
+        assert not table.kept_inside
+    assert found[False]["table"] == ("few",)
+    assert "some" not in found[True] or {"few", "a"} <= set(found[True].get("table", ("few", "a")))
