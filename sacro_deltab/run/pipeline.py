@@ -265,7 +265,7 @@ def _tables(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any) -> 
                                         name=f"mean_delta_by_age_band_{width:g}")
         )  # fmt: skip
     if plan.plots:
-        for entry in made:
+        for entry in [session.find(table.name) for table in made]:  # as they stand beside one another
             if entry.document is not None:
                 session.release_plot(entry)
 

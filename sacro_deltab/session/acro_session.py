@@ -382,7 +382,7 @@ class DeltabSession(SessionCore):
     def release_plot(self, of: str | Entry, *, title: str | None = None) -> Entry:
         """A PNG of an output already judged, drawn from the numbers that would leave and with their verdict."""
 
-        entry = of if isinstance(of, Entry) else self.find(of)
+        entry = self.find(of.name if isinstance(of, Entry) else of)
         return self._record(plot_candidate(self, entry, title))
 
     @measured

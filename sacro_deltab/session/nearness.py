@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..measure.numbers import Moment, PrintedCell
 from ..measure.people import Ints
 from ..measure.sums import smallest
@@ -46,6 +48,7 @@ def nearness(session: SessionCore, candidate: Candidate) -> Nearness:
         for quantiles in (m for m in own if not m.exact):
             _quantiles(out, candidate.document.name, quantiles, others, cells, least)
     _once_more(out, candidate, cells, told)
+    _grouping_again(out, candidate, [*linked.cells.values()], told)
     _more_quantiles(out, session, candidate, least)
     _other_variables(out, candidate.document.name, mine, cells, least)
     return out
@@ -89,6 +92,25 @@ def _once_more(out: Nearness, candidate: Candidate, cells: Iterable[PrintedCell]
                 out.add(0, f"{first} and {candidate.document.name}: the same deltas, once as a feature")
 
 
+def _grouping_again(out: Nearness, candidate: Candidate, cells: Iterable[PrintedCell], told: Iterable[Moment]) -> None:
+    """A statistic that tells of some groups of a table taken together is that table in another form: a person looks,
+    though the cells are chosen so that nothing follows."""
+    tables: dict[tuple[str, str | None], list[Ints]] = {}
+    for cell in (*cells, *candidate.cells):
+        if cell.role == "interior" and cell.statistic is not None:
+            tables.setdefault((cell.output, cell.variable), []).append(cell.members)
+    for moment in (*told, *candidate.moments):
+        for (output, variable), groups in tables.items():
+            ours = candidate.document.name in (moment.output, output)
+            if moment.digits or not ours or moment.variables != (variable,):
+                continue
+            inside = [np.isin(group, moment.members, assume_unique=True) for group in groups if group.size]
+            some = sum(bool(here.any()) for here in inside)
+            if all(here.all() or not here.any() for here in inside) and 0 < some < len(inside):
+                first = output if moment.output == candidate.document.name else moment.output
+                out.add(0, f"{first} and {candidate.document.name}: some groups of the table in another form")
+
+
 def _more_quantiles(out: Nearness, session: SessionCore, candidate: Candidate, least: int) -> None:
     """Quantiles of the same people spread over outputs: together they may enclose a few people."""
     new = candidate.trace
@@ -126,6 +148,4 @@ def _other_variables(out: Nearness, name: str, mine: list[PrintedCell], theirs: 
 
 def _apart(one: Ints, other: Ints) -> int:
     """People in one of the two groups only."""
-    import numpy as np
-
     return int(np.setxor1d(one, other, assume_unique=True).size)
