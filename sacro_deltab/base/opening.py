@@ -16,6 +16,7 @@ from pathlib import Path
 from .errors import UnreadableError
 
 MIB = 1024 * 1024
+GIB = 1024 * MIB
 SMALL = 4 * MIB  # declarations, trust files, keys, profiles: what a person could read
 LARGE = 512 * MIB  # evidence and outputs of the largest sessions
 SECONDS = 120.0
@@ -49,7 +50,10 @@ def opened(
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise _refusal(error, name) from None
     try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise UnreadableError("it is a folder, not a file", path=name, next_step="Name the file inside it.")
+        if not stat.S_ISREG(mode):
             raise UnreadableError("it is not an ordinary file", path=name, next_step="Give an ordinary file.")
         yield handle
     finally:

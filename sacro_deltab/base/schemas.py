@@ -15,7 +15,7 @@ from jsonschema_rs import Draft202012Validator, ValidationError
 from .errors import InputError
 from .resources import schema
 
-_WANTED = ("limit", "options", "expected_value", "types", "property")
+_WANTED = ("limit", "options", "expected_value", "types", "property", "pattern")
 _WORDS = {
     "type": "must be of type {}",
     "const": "must be {}",
@@ -48,27 +48,32 @@ class Fault:
     keyword: str
     wanted: Any = None
     instance: Any = field(default=None, repr=False, compare=False)
+    known: tuple[str, ...] = ()  # entries that may stand there, for `additionalProperties`
 
     @property
     def place(self) -> str:
         """`rows/3/name`, or `document` for the whole."""
         return "/".join(str(part) for part in self.path) or "document"
 
+    @property
+    def said(self) -> str:
+        """What is wrong, in words: what the schema wants, never what was found."""
+        wanted = ", ".join(map(repr, self.wanted)) if isinstance(self.wanted, list) else repr(self.wanted)
+        return _WORDS.get(self.keyword, f"breaks {self.keyword!r}").format(wanted)
+
     def __str__(self) -> str:
-        wanted = self.wanted
-        said = ", ".join(map(repr, wanted)) if isinstance(wanted, list) else repr(wanted)
-        return f"{self.place}: {_WORDS.get(self.keyword, f'breaks {self.keyword!r}').format(said)}"
+        return f"{self.place}: {self.said}"
 
 
 @cache
-def validator(name: str, *way: str) -> Draft202012Validator:
-    """The validator of `schemas/NAME.schema.json`, or of the part of it that `way` leads to."""
-    whole = schema(name)
-    part = whole
+def _validator(name: str, *way: str) -> tuple[Draft202012Validator, dict[str, Any]]:
+    """The validator of `schemas/NAME.schema.json`, or of the part of it that `way` leads to, and its schema."""
+    whole = part = schema(name)
     for step in way:
         part = part[step]
-    kept = {"$schema": whole["$schema"], "$defs": whole.get("$defs", {}), **part} if way else whole
-    return Draft202012Validator({k: v for k, v in kept.items() if k != "$id"})
+    kept = {"$schema": whole["$schema"], "$defs": whole.get("$defs", {}), **part}
+    kept.pop("$id", None)
+    return Draft202012Validator(kept), kept
 
 
 def faults(value: Any, name: str, *way: str, most: int = 5) -> list[Fault]:
@@ -80,10 +85,10 @@ def faults(value: Any, name: str, *way: str, most: int = 5) -> list[Fault]:
     ["schema: must be 'sacro_deltab/declare/1'"]
     """
     try:
-        check = validator(name, *way)
-        if check.is_valid(value):
+        validator, whole = _validator(name, *way)
+        if validator.is_valid(value):
             return []
-        found = [_fault(error) for error in check.iter_errors(value)]
+        found = [_fault(error, whole) for error in validator.iter_errors(value)]
     except (ValueError, UnicodeEncodeError):  # no JSON value: another type, a key that is no text, half a character
         return [Fault((), "type", "JSON")]
     return sorted(found, key=lambda fault: [str(part) for part in fault.path])[:most]
@@ -106,16 +111,23 @@ def check(value: Any, name: str, *, path: object | None = None, what: str, next_
     if found:
         rest = "; ".join(str(fault) for fault in found[1:])
         raise InputError(
-            f"{what} does not follow its schema: {str(found[0]).partition(': ')[2]}{'; ' if rest else ''}{rest}",
+            f"{what} does not follow its schema: {found[0].said}{'; ' if rest else ''}{rest}",
             path=path,
             place=found[0].place,
             next_step=next_step,
         )
 
 
-def _fault(error: ValidationError) -> Fault:
-    said = error.kind.as_dict()
+def _fault(error: ValidationError, whole: Any) -> Fault:
+    said, keyword = error.kind.as_dict(), str(error.kind.name)
     wanted = next((said[name] for name in _WANTED if name in said), None)
-    if wanted is not None and error.kind.name == "type" and len(wanted) == 1:
+    if keyword == "type" and isinstance(wanted, list) and len(wanted) == 1:
         wanted = wanted[0]
-    return Fault(tuple(error.instance_path), str(error.kind.name), wanted, error.instance)
+    if error.schema_path[-1] == "dependentRequired":
+        keyword = "dependentRequired"
+    known: tuple[str, ...] = ()
+    if keyword == "additionalProperties":
+        for step in error.schema_path[:-1]:
+            whole = whole[step]
+        known = tuple(whole.get("properties", ()))
+    return Fault(tuple(error.instance_path), keyword, wanted, error.instance, known)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..base.errors import InputError, UnreadableError
+from ..base.opening import read_file
+from ..base.writing import write_file
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -40,11 +42,7 @@ def read_passphrase(file: Path | None, prompt: Callable[[], str] | None) -> byte
         When there is none, or it is empty.
     """
     if file is not None:
-        try:
-            data = file.read_bytes()
-        except OSError as error:
-            raise UnreadableError(f"the passphrase file cannot be read ({error.strerror}).", path=file) from None
-        data = data.removesuffix(b"\n").removesuffix(b"\r")
+        data = read_file(file).removesuffix(b"\n").removesuffix(b"\r")
     elif PASSPHRASE_VARIABLE in os.environ:
         data = os.environ[PASSPHRASE_VARIABLE].encode()
     elif prompt is not None:
@@ -94,7 +92,7 @@ def keygen(
         serialization.BestAvailableEncryption(passphrase),
     )
     key = _signing_key(private, out)
-    _write_private(out, pem)
+    write_file(out, pem, mode=0o600, new=True)
     start = (now or datetime.now(UTC)).astimezone(UTC).replace(microsecond=0)
     try:
         add_key(
@@ -124,10 +122,7 @@ def load_key(path: Path, passphrase: bytes) -> SigningKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UnreadableError(f"the key cannot be read ({error.strerror}).", path=path) from None
+    data = read_file(path)
     if b"-----BEGIN ENCRYPTED PRIVATE KEY-----" not in data or len(data) > _KEY_LIMIT:
         raise UnreadableError(
             "this is not an encrypted PKCS#8 private key.", path=path, next_step="make one with `sacro-deltab keygen`."
@@ -152,19 +147,6 @@ def _signing_key(private: Ed25519PrivateKey, path: Path) -> SigningKey:
         .decode("ascii")
     )
     return SigningKey(key_id(pem), pem, private, path)
-
-
-def _write_private(path: Path, data: bytes) -> None:
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        raise InputError(
-            "this file exists; a key is never overwritten.", path=path, next_step="name another."
-        ) from None
-    except OSError as error:
-        raise InputError(f"the key cannot be written ({error.strerror}).", path=path) from None
-    with os.fdopen(descriptor, "wb") as handle:
-        handle.write(data)
 
 
 def refuse_key_inside(key: Path, folder: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.canonical import MAX_BYTES, read_canonical
 from ..base.errors import CertificateError, InputError, SacroDeltabError, UnreadableError
-from ..base.shape import shape_problems
+from ..base.schemas import faults
 from . import verify_files as files
 from .envelope import ParsedEnvelope, check_signatures, parse_envelope
 from .layout import ENVELOPE
@@ -236,7 +236,7 @@ def check_type(statement: Any) -> None:
 
 def schema_problems(statement: Mapping[str, Any]) -> list[str]:
     """Where a statement departs from its schema; values are not repeated."""
-    return shape_problems(statement, SUPPORTED[statement["predicateType"]])
+    return [str(fault) for fault in faults(statement, SUPPORTED[statement["predicateType"]])]
 
 
 def _versions() -> str:

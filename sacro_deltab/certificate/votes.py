@@ -17,7 +17,7 @@ from ..base.digests import sha256_hex
 from ..base.errors import CertificateError, SacroDeltabError
 from ..base.names import shown
 from ..base.opening import read_member
-from ..base.shape import shape_problems
+from ..base.schemas import fits
 from .envelope import ParsedEnvelope, good_signature, parse_envelope
 from .layout import REVIEW, Inventory
 from .statement import TYPE_ROOT
@@ -140,7 +140,7 @@ def _read_one(
     envelope = parse_envelope(read_member(path, limit=2 * MAX_BYTES))
     keyid = _signer(envelope, trust, role, at)
     statement = read_canonical(envelope.payload, path=name, what="review")
-    if shape_problems(statement, "review", kind):
+    if not fits(statement, "review", "$defs", kind):
         raise CertificateError("does not follow its schema")
     predicate = statement["predicate"]
     if predicate["certificate_id"] != certificate_id or predicate["role"] != role:

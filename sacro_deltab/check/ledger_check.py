@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import SacroDeltabError
+from ..base.strict import parse
 from ..inert.snapshot import Snapshot
 from ..judging.report import Noted, note
 
@@ -108,11 +108,11 @@ def open_view(url: str | Path | None, pinned: list[Mapping[str, str]], *, named:
     view.counts = True
     for entry in view.ledger.history():
         if entry.kind == "spend":
-            view.spends[entry.seq] = json.loads(entry.body)
+            view.spends[entry.seq] = parse(entry.body)
             if view.spends[entry.seq].get("adjacency") == "add_remove":
                 view.protected.add(entry.partition)
         if entry.kind == "close" and entry.ref is not None:
-            body = json.loads(entry.body)
+            body = parse(entry.body)
             if "files" not in body:  # closed with one digest: one file, whatever its name
                 view.closed.setdefault((None, str(body["sha256"])), entry.ref)
             for name, digest in body.get("files", {}).items():

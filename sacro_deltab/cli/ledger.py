@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..base.digests import sha256_hex
-from ..base.errors import InputError, UnreadableError
+from ..base.errors import InputError
 from ..base.opening import LARGE, read_file
+from ..base.strict import DATA, read_json
 
 if TYPE_CHECKING:
     from ..ledger import Ledger
@@ -300,12 +301,7 @@ def _verify(
 def _heads(path: Path, ledger_id: str) -> list[str]:
     from ..ledger.verifying import heads_in
 
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UnreadableError(f"the certificate cannot be read ({error.strerror})", path=path) from error
-    except (ValueError, RecursionError) as error:
-        raise UnreadableError("the certificate is no JSON", path=path) from error
+    document = read_json(path, bounds=DATA)
     heads = heads_in(document, ledger_id)
     if not heads:
         raise InputError(

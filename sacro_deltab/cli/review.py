@@ -87,7 +87,7 @@ def _submit(
 
 
 def _from_file(path: Path) -> Callable[[Question], FileDecision]:
-    from ..base.shape import shape_problems
+    from ..base.schemas import faults
     from ..certificate.review import FileDecision
     from ..rules.marked_yaml import read_marked
 
@@ -95,9 +95,9 @@ def _from_file(path: Path) -> Callable[[Question], FileDecision]:
     if marked.problems:
         raise InputError(f"the answers cannot be read: {'; '.join(map(str, marked.problems[:5]))}.", path=path)
     data: Any = marked.data
-    if faults := shape_problems(data, "review", "answers"):
-        hint = "; text with a comma needs quotes inside { }" if faults[0].endswith("too short") else ""
-        raise InputError(f"the answers do not follow their schema: {faults[0]}{hint}.", path=path)
+    if wrong := faults(data, "review", "$defs", "answers"):
+        hint = "; text with a comma needs quotes inside { }" if wrong[0].keyword == "minLength" else ""
+        raise InputError(f"the answers do not follow their schema: {wrong[0]}{hint}.", path=path)
 
     def decide(question: Question) -> FileDecision:
         entry = data["files"].get(question.file, data["files"].get("*"))

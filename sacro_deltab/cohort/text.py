@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.errors import InputError, UnreadableError
+from ..base.opening import GIB, read_file
 from .table import Column, Table, column_label, is_missing
 
 Array = npt.NDArray[np.float64]
@@ -37,6 +38,8 @@ _MAGIC = {
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?\Z")
 _SPACED_NUMBERS = re.compile(r"[\d.,eE+-]+(?:\s+[\d.,eE+-]+)+\Z")
+
+MOST_BYTES = 16 * GIB  # 100,000 people with 10,000 features
 
 
 def read_text_table(
@@ -59,18 +62,10 @@ def read_text_table(
 
 def _decode(path: Path) -> str:
     try:
-        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe may never end, /dev/zero never does
-            raise InputError(
-                "This is a pipe or a device, not a file.",
-                path=path,
-                next_step="Save the table as a file and name that.",
-            )
-        raw = path.read_bytes()
-    except IsADirectoryError:
-        raise InputError("This is a folder, not a file.", path=path, next_step="Name the file inside it.") from None
-    except OSError as error:
-        what = "The file does not exist." if isinstance(error, FileNotFoundError) else "The file cannot be opened."
-        raise InputError(what, path=path, next_step="Check the path and its permissions.") from None
+        raw = read_file(path, limit=MOST_BYTES, seconds=3600.0)
+    except UnreadableError as error:
+        what = f"The file cannot be used: {error.what}."
+        raise InputError(what, path=path, next_step=error.next_step or "Check the path and its permissions.") from None
     if not raw.strip():
         raise InputError("The file is empty.", path=path, next_step="Give a file with one row per person.")
     for magic, kind in _MAGIC.items():

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..base.errors import UnreadableError
+from ..base.strict import DATA, read_object
 from ..judging.evidence import EVIDENCE_PATH
 from . import plots
 from .columns import ColumnSummary, Table, read_table, summarise
@@ -71,10 +73,9 @@ class Names:
 def load_evidence(path: Path) -> JSON:
     """The evidence as recorded; empty where there is none or it cannot be read (`check` says so itself)."""
     try:
-        loaded = json.loads((path / EVIDENCE_PATH).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_object(path / EVIDENCE_PATH, bounds=DATA)
+    except UnreadableError:
         return {}
-    return loaded if isinstance(loaded, dict) else {}
 
 
 def output_views(report: JSON, evidence: JSON, folder: Path | None, names: Names) -> tuple[OutputView, ...]:

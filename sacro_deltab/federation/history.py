@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from ..base.canonical import canonical_line
 from ..base.digests import sha256_hex
 from ..base.errors import InputError, RefusedError, UnreadableError
+from ..base.strict import parse
 from .account import NodeSpend
 from .bundle import Node
 
@@ -59,12 +61,12 @@ def load_history(path: Path) -> History:
         raise UnreadableError("the history of rounds cannot be read", path=path) from error
     for number, line in enumerate(lines, start=1):
         try:
-            entry = json.loads(line)
+            entry = parse(line)
             good = entry["schema"] == SCHEMA and entry["previous"] == previous and entry["sha256"] == _digest(entry)
             well = all(
                 {"node", "certificate_id", "ledger", "entries", "round_epsilon"} <= set(e) for e in entry["nodes"]
             )
-        except (ValueError, KeyError, TypeError):
+        except (InputError, KeyError, TypeError):
             good = well = False
         if not (good and well):
             raise UnreadableError(
@@ -205,5 +207,4 @@ def _lock(handle: IO[str]) -> None:
 
 def _digest(entry: Mapping[str, Any]) -> str:
     rest = {k: v for k, v in entry.items() if k != "sha256"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return sha256_hex(text)
+    return sha256_hex(canonical_line(rest))

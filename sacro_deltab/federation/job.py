@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.digests import sha256_hex
 from ..base.errors import InputError, RefusedError
+from ..base.opening import read_file
 
 if TYPE_CHECKING:
     from ..privacy.basis import Basis
@@ -109,10 +110,7 @@ def load_job(path: Path) -> Job:
     from ..rules.marked_yaml import Problem, read_marked
     from ..rules.schema_check import check
 
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"the job file cannot be read ({error.strerror})", path=path) from error
+    raw = read_file(path)
     marked = read_marked(path, path.name, raw=raw)
     if not marked.problems and check(marked, "job"):
         data: dict[str, Any] = marked.data

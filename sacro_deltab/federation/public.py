@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..base.errors import InputError
+from ..base.opening import read_text
+from ..base.strict import DATA, parse
 from ..privacy import PublicBounds
 from ..privacy.basis import Basis
 from .bundle import Node
@@ -50,13 +52,11 @@ def _folders(order: Order) -> list[Path]:
 def _search(folders: Sequence[Path], digest: str, schema: str, say: Callable[[str], None]) -> Path | None:
     for path in _candidates(folders):
         try:
-            if path.stat().st_size > _LARGEST:
-                continue
-            text = path.read_text(encoding="utf-8")
-            if schema in text and digest in text and json.loads(text).get("digest") == digest:
+            text = read_text(path, limit=_LARGEST)
+            if schema in text and digest in text and parse(text, bounds=DATA).get("digest") == digest:
                 say(f"{path.name}: the public file the nodes name, by its digest")
                 return path
-        except (OSError, ValueError, AttributeError):
+        except (InputError, AttributeError):
             continue
     return None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import PurePosixPath
 
+from ..base.strict import DATA, parse
 from ..inert.content import Content
 from ..inert.tabular import _INVISIBLE, MARKS, TableData, number
 from ..outputs import Cell, Column, OutputDocument, document_errors
@@ -85,7 +85,7 @@ def document_of_csv(
     name = re.sub(r"[^a-z0-9_-]+", "_", stem.lower()).strip("_-")[:80] or "output"
     document = OutputDocument(name, output_type, title or name, columns, tuple(rows))
     findings = []
-    errors = document_errors(json.loads(document.to_json()))
+    errors = document_errors(parse(document.to_json(), bounds=DATA))
     if errors:
         return None, [note("schema", "block", "It does not match the output schema: " + "; ".join(errors[:5]) + ".")]
     if document.to_csv().encode("utf-8") != raw:

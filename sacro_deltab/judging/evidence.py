@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from ..base.errors import InputError, UnreadableError
-from ..base.resources import schema
-from ..base.shape import fits
+from ..base.errors import InputError
+from ..base.schemas import faults
 
 SCHEMA_ID = "sacro_deltab/evidence/1"
 EVIDENCE_PATH = "inside/evidence.json"
@@ -39,44 +36,6 @@ def dump_evidence(data: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(f"{text(key)}: {text(value)}" for key, value in data.items()) + "\n}\n"
 
 
-def read_evidence(folder: str | Path) -> dict[str, Any]:
-    """Read and check the evidence of a session folder.
-
-    Raises
-    ------
-    UnreadableError
-        When it is missing, too large, not JSON, or does not match its schema.
-    """
-    path = Path(folder) / EVIDENCE_PATH
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise UnreadableError("the evidence is larger than any session writes", path=EVIDENCE_PATH)
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UnreadableError(
-            "there is no evidence", path=EVIDENCE_PATH, next_step="Check the folder inside the TRE, with its inside/."
-        ) from None
-    except (OSError, ValueError) as error:
-        raise UnreadableError(f"the evidence cannot be read ({type(error).__name__})", path=EVIDENCE_PATH) from None
-    errors = evidence_errors(data)
-    if errors:
-        raise UnreadableError("the evidence does not match its schema", path=EVIDENCE_PATH, place=errors[0])
-    assert isinstance(data, dict)
-    return data
-
-
 def evidence_errors(data: Any) -> list[str]:
     """Faults as `place: what`; values are never echoed."""
-    if fits(data, "evidence"):
-        return []
-    return [
-        f"{'/'.join(str(p) for p in error.absolute_path) or 'document'}: breaks {error.validator!r}"
-        for error in _validator().iter_errors(data)
-    ]
-
-
-@cache
-def _validator() -> Any:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(schema("evidence"))
+    return [str(fault) for fault in faults(data, "evidence")]

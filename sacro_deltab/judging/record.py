@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import InputError
+from ..base.strict import DATA, parse
 from ..outputs.document import MARK, OutputDocument
 from ..rules.types import Effect, Finding
 
@@ -172,9 +173,9 @@ def add_record(acro: Any, draft: Draft) -> str:
     acro.results.add(
         status=draft.status,
         output_type="custom",
-        properties=json.loads(json.dumps(draft.properties)),
-        sdc=json.loads(json.dumps(draft.sdc)),
-        fair=json.loads(json.dumps(draft.fair)),
+        properties=parse(json.dumps(draft.properties)),
+        sdc=parse(json.dumps(draft.sdc)),
+        fair=parse(json.dumps(draft.fair)),
         command=draft.command,
         summary=draft.summary,
         output=[str(path) for path in draft.files],
@@ -205,12 +206,9 @@ def _plain_problem(value: Any, depth: int = 0) -> str | None:
 
 
 def _json_problem(text: str) -> str | None:
-    def refuse(constant: str) -> Any:
-        raise ValueError(constant)
-
     try:
-        data = json.loads(text, parse_constant=refuse)
-    except ValueError:
+        data = parse(text, bounds=DATA)
+    except InputError:
         return "the file is not strict JSON"
     if not isinstance(data, dict):
         return "the file's JSON is not an object"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base import schemas
 from ..base.errors import InputError
-from ..base.resources import schema
-from ..base.shape import fits
+from ..base.strict import read_json
 from ..rules.facts import Fact, FactValue, Provider
 
 if TYPE_CHECKING:
@@ -69,23 +67,9 @@ def read_said(source: str | Path | Mapping[str, Any] | None, role: str, ruleset:
     data: Any = source
     if not isinstance(source, Mapping):
         path = str(source)
-        try:
-            data = json.loads(Path(source).read_text(encoding="utf-8"), object_pairs_hook=_unique)
-        except FileNotFoundError:
-            raise InputError("there is no such file", path=path, next_step="Check the name.") from None
-        except (OSError, UnicodeDecodeError):
-            raise InputError("the file cannot be read as UTF-8 text", path=path) from None
-        except ValueError as error:
-            raise InputError(f"the file is not JSON ({error})"[:200], path=path) from None
-    fault = None if fits(data, "declare") else next(iter(_validator().iter_errors(data)), None)
-    if fault is not None:
-        place = "/".join(str(part) for part in fault.absolute_path) or "document"
-        raise InputError(
-            f"breaks {fault.validator!r} of the schema",
-            path=path,
-            place=place,
-            next_step="See docs/session.md, 'What people say', for the form of the file.",
-        )
+        data = read_json(source)
+    step = "See docs/session.md, 'What people say', for the form of the file."
+    schemas.check(data, "declare", path=path, what="what people say", next_step=step)
     if data["role"] != role:
         raise InputError(f"the file is signed as {data['role']!r}, not as {role!r}", path=path, place="role")
     said = Said(
@@ -104,15 +88,3 @@ def _check_vocabulary(said: Said, ruleset: RuleSet, path: str | None) -> None:
                 raise InputError(f"the rule set knows no fact {name!r}", path=path, place=f"facts/{name}")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) != len(pairs):
-        raise ValueError("a key stands twice")
-    return data
-
-
-@cache
-def _validator() -> Any:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator(schema("declare"))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from sqlalchemy import exists, select
 
 from ..base.errors import LedgerError
+from ..base.strict import parse
 from ..privacy.spend import BudgetLimits, Receipt, SpendRequest, Totals
 from . import people, releases, schema, spending
 from .canonical import checked_digest, checked_text, partition_key
@@ -206,7 +206,7 @@ class Ledger:
         wanted = checked_digest(digest, "the bounds' digest")
         with self.store.read() as connection:
             rows = connection.execute(select(table).where(table.c.kind == "bounds").order_by(table.c.seq)).all()
-            found = [r.seq for r in rows if json.loads(r.body)["sha256"] == wanted]
+            found = [r.seq for r in rows if parse(r.body)["sha256"] == wanted]
             if before is None or not found:
                 return bool(found)
             name = partition_key(before, unit)
@@ -293,7 +293,7 @@ class Ledger:
         query = select(table).where(table.c.kind == "close", table.c.body.contains(wanted))
         with self.store.read() as connection:
             for row in connection.execute(query):
-                body = json.loads(row.body)
+                body = parse(row.body)
                 if wanted in (body["sha256"], *body.get("files", {}).values()):
                     found = connection.execute(select(table).where(table.c.seq == row.ref)).first()
                     return None if found is None else entry_of(found, self.id)

@@ -6,13 +6,13 @@ would be no budget.
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from ..base.canonical import canonical_line
 from ..base.errors import InputError
 
 ENTRY_TYPE = "sacro_deltab/ledger-entry/1"
@@ -24,28 +24,9 @@ _COHORT = re.compile(r"[a-z0-9](?:[a-z0-9._:-]{0,94}[a-z0-9])?")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-def canonical(value: Any) -> str:
-    """JSON text with sorted keys, no blanks, no NaN: the only form that is ever hashed."""
-    try:
-        return json.dumps(
-            value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False, default=_plain
-        )
-    except (TypeError, ValueError) as error:
-        raise InputError(f"a ledger entry can hold plain JSON values only ({error})") from error
-
-
-def _plain(value: Any) -> Any:
-    """NumPy scalars and read-only mappings as what they hold; anything else is refused."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    if hasattr(value, "item") and getattr(value, "shape", None) == ():
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is none")
-
-
 def body_text(body: Mapping[str, Any]) -> str:
     """Canonical body of an entry; more than 256 KiB is refused."""
-    text = canonical(dict(body))
+    text = canonical_line(dict(body))
     if len(text) > MAX_BODY:
         raise InputError(
             f"a ledger entry of {len(text)} characters is longer than {MAX_BODY}",
@@ -71,11 +52,6 @@ def checked_digest(value: object, what: str = "a digest") -> str:
     if not _DIGEST.fullmatch(text):
         raise InputError(f"{what} must be the 64 lower-case hex digits of a SHA-256")
     return text
-
-
-def is_digest(value: object) -> bool:
-    """True for 64 lower-case hex digits."""
-    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
 
 
 def partition_key(cohort: str, unit: str = "person") -> str:

@@ -8,7 +8,6 @@ and that is reviewed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import insert, select
 
 from ..base.errors import LedgerError
+from ..base.strict import parse
 from . import schema
 from .canonical import checked_text, partition_key
 from .chain import Writer, writing
@@ -69,7 +69,7 @@ def carry_over(old: Ledger, new: Ledger, *, who: str) -> Entry:
             )
         carrier = _Carrier(writer, who, {"ledger": old.id, "head": report.head})
         for entry in entries:
-            carrier.take(entry, json.loads(entry.body), cells.get(entry.seq, []))
+            carrier.take(entry, parse(entry.body), cells.get(entry.seq, []))
         return writer.head
 
 

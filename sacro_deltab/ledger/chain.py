@@ -7,7 +7,6 @@ induction the sums under a good head are those of honest spends; `verify` re-rea
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,11 +16,13 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
+from ..base.canonical import canonical_line
 from ..base.digests import sha256_hex
 from ..base.errors import LedgerError
+from ..base.strict import parse
 from ..privacy.spend import BudgetLimits
 from . import schema
-from .canonical import body_text, canonical, utc_text
+from .canonical import body_text, utc_text
 from .keys import Anchor, LedgerKey, SignatureChecker
 from .store import Store, row_dict
 from .tally import Tally, total
@@ -41,7 +42,7 @@ class Account:
     def text(self) -> str:
         """As stored."""
         limits = None if self.limits is None else vars(self.limits)
-        return canonical({"limits": limits, "links": list(self.links), "own": self.own.to_json()})
+        return canonical_line({"limits": limits, "links": list(self.links), "own": self.own.to_json()})
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Account:
@@ -67,7 +68,7 @@ class Accounts(Mapping[str, Account]):
 
     def __getitem__(self, name: str) -> Account:
         if name not in self._read:
-            self._read[name] = Account.of(json.loads(self.texts[name]))
+            self._read[name] = Account.of(parse(self.texts[name]))
         return self._read[name]
 
     def __iter__(self) -> Iterator[str]:

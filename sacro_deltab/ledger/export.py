@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..base.strict import parse
 from .values import Entry
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _cell(value: Any) -> Any:
 
 def summary(entry: Entry) -> dict[str, Any]:
     """One entry in the words of `COLUMNS`: what governance reads, nothing about people."""
-    body = json.loads(entry.body)
+    body = parse(entry.body)
     cohort, _, unit = (entry.partition or "").partition("/")
     line: dict[str, Any] = {
         "entry": entry.seq,

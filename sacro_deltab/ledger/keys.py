@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from ..base.digests import sha256_hex
 from ..base.errors import LedgerError
+from ..base.opening import read_file
 
 KEY_VARIABLE = "SACRO_DELTAB_LEDGER_KEY"
 PASSPHRASE_VARIABLE = "SACRO_DELTAB_LEDGER_PASSPHRASE_FILE"
@@ -29,10 +30,7 @@ def _passphrase() -> bytes | None:
     path = os.environ.get(PASSPHRASE_VARIABLE)
     if not path:
         return None
-    try:
-        return Path(path).read_bytes().rstrip(b"\r\n")
-    except OSError as error:
-        raise LedgerError(f"the ledger key's passphrase file cannot be read ({error.strerror})", path=path) from error
+    return read_file(path).rstrip(b"\r\n")
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -13,6 +12,7 @@ from sqlalchemy import Connection, insert, select
 
 from ..base.digests import sha256_hex
 from ..base.errors import InputError
+from ..base.strict import parse
 from . import schema
 from .canonical import checked_text, cohort_of, partition_key
 from .chain import Account, Writer, writing
@@ -147,7 +147,7 @@ def _not_yet_again(connection: Connection, name: str) -> tuple[str, ...]:
     for other, body in connection.execute(query):
         if '"carried"' in body:
             carried.setdefault(other, False)
-        elif other in carried and json.loads(body)["set"] is not None:
+        elif other in carried and parse(body)["set"] is not None:
             carried[other] = True
     mine, missing = carried.get(name), sorted(cohort_of(n) for n, again in carried.items() if not again and n != name)
     found = []
@@ -170,7 +170,7 @@ def last_set(connection: Connection, name: str) -> str | None:
     table = schema.entries
     query = select(table.c.body).where(table.c.partition == name, table.c.kind == "cohort")
     for (body,) in connection.execute(query.order_by(table.c.seq.desc())):
-        digest: str | None = json.loads(body)["set"]
+        digest: str | None = parse(body)["set"]
         if digest is not None:
             return digest
     return None
@@ -195,7 +195,7 @@ def declarations(connection: Connection) -> dict[frozenset[str], str]:
     """Pairs of cohorts that were declared disjoint, and by whom."""
     table = schema.entries
     query = select(table.c.body).where(table.c.kind == "disjoint").order_by(table.c.seq)
-    bodies = [json.loads(body) for (body,) in connection.execute(query)]
+    bodies = [parse(body) for (body,) in connection.execute(query)]
     return {frozenset(body["cohorts"]): body["by"] for body in bodies}
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from ..base.strict import parse
 from .canonical import utc_moment
 from .values import Entry
 
@@ -24,7 +24,7 @@ def curves(entries: Iterable[Entry]) -> dict[str, list[tuple[datetime, float, fl
     found: dict[str, list[tuple[datetime, float, float]]] = {}
     for entry in entries:
         if entry.kind == "spend" and entry.partition:
-            body = json.loads(entry.body)
+            body = parse(entry.body)
             point = (utc_moment(entry.at), float(body["after"]["epsilon"]), float(body["limits"]["epsilon_total"]))
             found.setdefault(entry.partition, []).append(point)
     return found

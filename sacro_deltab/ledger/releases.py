@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, insert, select
 
+from ..base.canonical import canonical_line
 from ..base.digests import sha256_hex
 from ..base.errors import InputError
+from ..base.strict import parse
 from . import schema
-from .canonical import canonical, checked_digest, checked_text, cohort_of, partition_key
+from .canonical import checked_digest, checked_text, cohort_of, partition_key
 from .chain import entry_of, writing
 from .people import declarations, fingerprints, last_set, unpacked
 from .values import EarlierCell, EarlierCells, Entry, Gap, Release, ReleaseCell
@@ -92,7 +93,7 @@ def _row(
         "number": number,
         "key": _printable(cell.key),
         "n": int(cell.n),
-        "published": canonical({_printable(k): v for k, v in cell.published.items()}),
+        "published": canonical_line({_printable(k): v for k, v in cell.published.items()}),
         "people": digest if mask is not None else None,
         "mask": mask,
     }
@@ -108,7 +109,7 @@ def cells_digest(rows: Iterable[Mapping[str, Any]]) -> str:
     """What a release entry says about its cells."""
     columns = ("number", "key", "n", "published", "people")
     listed = [[*(row[c] for c in columns), row["mask"] and bytes(row["mask"]).hex()] for row in rows]
-    return sha256_hex(canonical(listed))
+    return sha256_hex(canonical_line(listed))
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -133,7 +134,7 @@ def releases(ledger: Ledger, partition: str | None, unit: str) -> list[Release]:
         for row in connection.execute(select(table).order_by(table.c.seq, table.c.number)):
             if row.seq in found:
                 members = None if row.mask is None else sha256_hex(bytes(row.mask))
-                cell = {"key": row.key, "n": row.n, "published": json.loads(row.published), "members": members}
+                cell = {"key": row.key, "n": row.n, "published": parse(row.published), "members": members}
                 found[row.seq][2].append(cell)
     return [
         Release(e.seq, e.at, str(e.partition), b["output"], b["kind"], b["sha256"], tuple(cells))
@@ -144,7 +145,7 @@ def releases(ledger: Ledger, partition: str | None, unit: str) -> list[Release]:
 def _release_entries(connection: Connection, ledger_id: str) -> Iterator[tuple[Entry, Mapping[str, Any]]]:
     table = schema.entries
     for row in connection.execute(select(table).where(table.c.kind == "release").order_by(table.c.seq)):
-        yield entry_of(row, ledger_id), json.loads(row.body)
+        yield entry_of(row, ledger_id), parse(row.body)
 
 
 def _earlier(connection: Connection, ledger: Ledger, name: str, before: int | None) -> list[_Stored]:
@@ -244,5 +245,5 @@ def _laid(old: _Stored, at: Iterable[int], size: int) -> EarlierCell:
     row, entry = old.row, old.entry
     return EarlierCell(
         entry.seq, str(entry.partition), old.body["output"], old.body["kind"], row.key, row.n,
-        json.loads(row.published), bytes(mask),
+        parse(row.published), bytes(mask),
     )  # fmt: skip

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, select
 
+from ..base.strict import parse
 from . import schema
 from .canonical import cohort_of
 from .chain import count_entries, read_accounts, read_head, shared_total
@@ -61,7 +61,7 @@ def _exact(connection: Connection, name: str) -> dict[Decimal, float]:
     table = schema.entries
     query = select(table.c.body).where(table.c.partition == name, table.c.kind == "spend")
     text = connection.execute(query.order_by(table.c.seq.desc()).limit(1)).scalar()
-    body = {} if text is None else json.loads(text)
+    body = {} if text is None else parse(text)
     if body.get("epsilon_exact_after") is None:
         return {}
     return {Decimal(body["after"]["mu_squared"]): body["epsilon_exact_after"]}

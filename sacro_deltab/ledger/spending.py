@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import uuid
 from collections.abc import Mapping
@@ -11,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Connection, select
 
+from ..base.canonical import canonical_line
 from ..base.digests import sha256_hex
 from ..base.errors import BudgetError, InputError, LedgerError, RefusedError
+from ..base.strict import parse
 from ..base.version import __version__
 from ..privacy.spend import BudgetLimits, Receipt, SpendRequest
 from . import schema
-from .canonical import canonical, checked_digest, checked_text, partition_key
+from .canonical import checked_digest, checked_text, partition_key
 from .chain import Account, Writer, entry_of, shared_total, writing
 from .tally import Tally, checked_limits, checked_request, refusal, remaining
 from .values import Entry
@@ -102,7 +103,7 @@ def _decide(
     """Grant or refuse in one transaction; both leave an entry."""
     earlier = writer.by_token(token) if again else None  # the server lost our first answer, not our first act
     if earlier is not None:
-        found = json.loads(earlier.body)
+        found = parse(earlier.body)
         return earlier, Tally.from_json(found["before"]), found.get("refused")
     before = shared_total(writer.accounts, name, _account(writer, name))
     refused = refusal(request, before, limits)
@@ -207,7 +208,7 @@ def draw(ledger: Ledger, seq: int, who: str | None) -> Entry:
                 return earlier
             entry = _spend_entry(writer.connection, ledger, seq)
             after = _followers(writer.connection, ledger, seq)
-            if json.loads(entry.body)["draws"] != "later" or after:
+            if parse(entry.body)["draws"] != "later" or after:
                 raise RefusedError(
                     f"the noise of entry {seq} was drawn already, or the spend went to another run",
                     next_step="Spend again before drawing again.",
@@ -229,13 +230,13 @@ def attach(ledger: Ledger, seq: int, request: SpendRequest, *, who: str) -> Rece
             earlier = writer.by_token(token) if again else None
             if earlier is not None:
                 return entry, earlier
-            body = json.loads(entry.body)
+            body = parse(entry.body)
             if body["draws"] != "later" or _followers(writer.connection, ledger, seq):
                 raise RefusedError(
                     f"entry {seq} cannot serve a second run: its noise may have been drawn, or it is in use",
                     next_step="A crash costs budget; spend again.",
                 )
-            other = [term for term in _TERMS if canonical(body[term]) != canonical(terms[term])]
+            other = [term for term in _TERMS if canonical_line(body[term]) != canonical_line(terms[term])]
             if other:
                 raise RefusedError(f"entry {seq} was spent on other terms ({', '.join(other)})")
             attached = writer.append(
@@ -245,7 +246,7 @@ def attach(ledger: Ledger, seq: int, request: SpendRequest, *, who: str) -> Rece
             return entry, attached
 
     entry, attached = ledger.store.retried(act)
-    body = json.loads(entry.body)
+    body = parse(entry.body)
     at_delta = body["limits"]["delta_per_release"]
     before, after = Tally.from_json(body["before"]).totals(at_delta), Tally.from_json(body["after"]).totals(at_delta)
     return Receipt(ledger.id, seq, attached.digest, before, after, ledger.pinned)
@@ -259,7 +260,7 @@ def close_spend(ledger: Ledger, seq: int, released: str | Mapping[str, str], who
         files = {checked_text(n, "a file's name", longest=400): checked_digest(d) for n, d in released.items()}
         if not files:
             raise InputError("closing a spend needs the digest of at least one file")
-        body = {"sha256": sha256_hex(canonical(files)), "files": files}
+        body = {"sha256": sha256_hex(canonical_line(files)), "files": files}
     token = uuid.uuid4().hex
 
     def act(again: bool) -> Entry:
@@ -271,13 +272,13 @@ def close_spend(ledger: Ledger, seq: int, released: str | Mapping[str, str], who
             after = _followers(writer.connection, ledger, seq)
             closed = after.get("close")
             if closed is not None:
-                if json.loads(closed.body) == body:
+                if parse(closed.body) == body:
                     return closed
                 raise RefusedError(
                     f"entry {seq} was closed with other bytes: one spend pays for one release",
                     next_step="Spend again for another release.",
                 )
-            if json.loads(entry.body)["draws"] == "later" and not after:
+            if parse(entry.body)["draws"] == "later" and not after:
                 raise RefusedError(f"entry {seq} has drawn no noise, so nothing can have been released on it")
             return writer.append("close", body, who=who or entry.who, partition=entry.partition, ref=seq, token=token)
 

@@ -21,6 +21,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from sqlalchemy.pool import NullPool
 
 from ..base.errors import LedgerError
+from ..base.opening import ordinary
 from . import schema
 from .probes import refuse_unsafe_place
 
@@ -203,6 +204,8 @@ def connect(url: str | Path, *, create: bool, read_only: bool) -> Store:
         raise LedgerError("the ledger's folder does not exist", path=file, next_step="Make the folder first.")
     if not file.exists() and not (create and not read_only):
         raise LedgerError("there is no ledger here", path=file, next_step="Make one with `sacro-deltab ledger open`.")
+    if file.exists():
+        ordinary(file)  # SQLite would wait for ever for whoever holds the other end of a pipe
     refuse_unsafe_place(file.resolve())
     if not file.exists():
         _make_private(file)

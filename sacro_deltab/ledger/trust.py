@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from ..base import schemas
 from ..base.digests import sha256_hex
 from ..base.errors import InputError, UnreadableError
-from ..base.resources import schema
+from ..base.strict import read_json
+from ..base.writing import write_file
 
 SCHEMA = "sacro_deltab/trust/1"
 ROLES = ("tool", "checker1", "checker2", "dac")
@@ -106,17 +106,7 @@ def load_trust(path: str | Path) -> Trust:
         It is missing, larger than 4 MiB, no JSON, or not of schema `sacro_deltab/trust/1`; all faults in one message.
     """
     path = Path(path)
-    try:
-        with path.open("rb") as handle:
-            data = handle.read(_MAX_BYTES + 1)
-    except OSError as error:
-        raise UnreadableError(f"the trust file cannot be read ({error.strerror})", path=path) from error
-    if len(data) > _MAX_BYTES:
-        raise UnreadableError(f"a trust file is at most {_MAX_BYTES} bytes", path=path)
-    try:
-        document = json.loads(data.decode("utf-8"), object_pairs_hook=_no_repeats)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"the trust file is no JSON ({error})", path=path) from error
+    document = read_json(path)
     faults = _faults(document)
     if faults:
         raise UnreadableError(
@@ -127,20 +117,10 @@ def load_trust(path: str | Path) -> Trust:
     return _from_json(document, path)
 
 
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name is there twice")
-    return found
-
-
 def _faults(document: Any) -> list[str]:
-    from jsonschema import Draft202012Validator
-
-    errors = Draft202012Validator(schema("trust")).iter_errors(document)
-    faults = [f"{error.json_path}: {error.message[:200]}" for error in errors]
-    if faults:
-        return faults
+    if wrong := schemas.faults(document, "trust"):
+        return [str(fault) for fault in wrong]
+    faults = []
     for keyid, entry in document["keys"].items():
         try:
             start, end = _moment(entry["valid_from"]), _moment(entry["valid_to"])
@@ -240,15 +220,5 @@ def write_trust(trust: Trust, path: str | Path) -> Trust:
     faults: Iterable[str] = _faults(document)
     if faults:
         raise InputError(f"this would be no valid trust file: {'; '.join(faults)}", path=path)
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=2, sort_keys=True)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(path.stat().st_mode & 0o777 if path.exists() else 0o644)
-        Path(temporary).replace(path)
-    except OSError as error:
-        raise InputError(f"the trust file cannot be written ({error.strerror})", path=path) from error
+    write_file(path, json.dumps(document, indent=2, sort_keys=True) + "\n")
     return Trust(trust.keys, trust.thresholds, trust.ledgers, path)

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from ..base.canonical import canonical_line
 from ..base.digests import sha256_hex
-from .canonical import ENTRY_TYPE, canonical
+from ..base.strict import parse
+from .canonical import ENTRY_TYPE
 
 EntryKind = Literal["open", "cohort", "disjoint", "bounds", "spend", "refused", "draw", "attach", "close", "release"]
 
@@ -33,13 +35,12 @@ class Entry:
     def computed_digest(self) -> str:
         """SHA-256 over the entry without `digest` and `signature`."""
         signed = {k: v for k, v in vars(self).items() if k not in ("digest", "signature")}
-        return sha256_hex(f"{ENTRY_TYPE}\n{canonical(signed)}")
+        return sha256_hex(f"{ENTRY_TYPE}\n{canonical_line(signed)}")
 
     def to_json(self) -> dict[str, Any]:
         """The entry as `schemas/ledger-entry.schema.json` has it."""
-        import json
 
-        return {"schema": ENTRY_TYPE, **asdict(self), "body": json.loads(self.body)}
+        return {"schema": ENTRY_TYPE, **asdict(self), "body": parse(self.body)}
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select
 
-from ..base.digests import sha256_hex
+from ..base.digests import is_sha256, sha256_hex
 from ..base.errors import InputError
+from ..base.strict import parse
 from . import schema
-from .canonical import GENESIS, checked_digest, cohort_of, is_digest
+from .canonical import GENESIS, checked_digest, cohort_of
 from .chain import Account, entry_of, shared_total, sums_digest
 from .keys import SignatureChecker
 from .people import unlinked
@@ -41,7 +41,7 @@ class _Replay:
 
     def apply(self, entry: Entry) -> None:
         """Follow one entry."""
-        body = json.loads(entry.body)
+        body = parse(entry.body)
         if entry.kind == "spend" and entry.partition:
             self._spend(entry, body)
         elif entry.kind in ("draw", "attach", "close"):
@@ -130,8 +130,8 @@ def verify(
 def _body(text: str) -> dict[str, object]:
     """A body that cannot be read was reported already."""
     try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
+        body = parse(text)
+    except InputError:
         return {}
     return body if isinstance(body, dict) else {}
 
@@ -229,12 +229,12 @@ def heads_in(document: object, ledger_id: str) -> list[str]:
             if isinstance(payload, str) and "payloadType" in item:
                 todo.append(_payload(payload))
             if ledger_id in (item.get("id"), item.get("ledger_id"), item.get("ledger")):
-                found += [v for k, v in item.items() if k.startswith("head") and k != "head_key" and is_digest(v)]
+                found += [v for k, v in item.items() if k.startswith("head") and k != "head_key" and is_sha256(v)]
     return list(dict.fromkeys(found))
 
 
 def _payload(text: str) -> object:
     try:
-        return json.loads(base64.b64decode(text, validate=True))
-    except ValueError:
+        return parse(base64.b64decode(text, validate=True))
+    except (ValueError, InputError):
         return None

@@ -22,6 +22,9 @@ import numpy.typing as npt
 from scipy.linalg.blas import dsyrk
 
 from ..base.errors import InputError, UnreadableError
+from ..base.schemas import faults
+from ..base.strict import parse_object
+from ..base.writing import write_file
 from .algebra import Components
 from .base import Array, ModelInputError, one_blas_thread
 from .weights import Weights
@@ -239,9 +242,7 @@ class Moments:
             buffer, allow_pickle=False, header=raw, matrix=self._sums, x_centre=self.x_centre, x_scale=self.x_scale,
             conf_centre=self.conf_centre, conf_scale=self.conf_scale,
         )  # fmt: skip
-        temporary = target.with_name(target.name + ".part")
-        temporary.write_bytes(buffer.getvalue())
-        temporary.replace(target)
+        write_file(target, buffer.getvalue())
 
     @classmethod
     def load(cls, path: str | Path) -> Moments:
@@ -321,19 +322,9 @@ def _read_arrays(path: Path) -> dict[str, Array]:
 
 
 def _read_header(raw: npt.NDArray[Any], path: Path) -> dict[str, Any]:
-    import jsonschema
-
-    from ..base.resources import schema
-
-    try:
-        header = json.loads(raw.astype(np.uint8, copy=False).tobytes().decode("utf-8"))
-        jsonschema.validate(header, schema("moments"))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise UnreadableError("The header of the moments file is not JSON.", path=path) from error
-    except jsonschema.ValidationError as error:
-        place = "/".join(str(p) for p in error.absolute_path) or "header"
+    header = parse_object(raw.astype(np.uint8, copy=False).tobytes(), path=path)
+    if wrong := faults(header, "moments"):
         raise UnreadableError(
-            "The header of the moments file does not fit schemas/moments.schema.json.", path=path, place=place
-        ) from error
-    loaded: dict[str, Any] = header
-    return loaded
+            "The header of the moments file does not fit schemas/moments.schema.json.", path=path, place=wrong[0].place
+        )
+    return header

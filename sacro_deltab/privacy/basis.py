@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..base.canonical import shown_json
 from ..base.errors import InputError, PrivacyError
-from .bounds import PublicBounds, canonical_digest, read_json
+from ..base.writing import write_file
+from .bounds import PublicBounds, canonical_digest, read_public
 
 Array = NDArray[np.float64]
 SCHEMA_ID = "sacro_deltab/basis/1"
@@ -216,12 +217,12 @@ class Basis:
 
     def save(self, path: str | Path) -> None:
         """Write a basis file."""
-        Path(path).write_text(json.dumps(self.to_json(), ensure_ascii=False) + "\n", encoding="utf-8")
+        write_file(path, shown_json(self.to_json()))
 
     @classmethod
     def load(cls, path: str | Path) -> Basis:
         """Read a basis file; schema, shapes and digest are checked."""
-        data = read_json(path, "basis")
+        data = read_public(path, "basis")
         fit = data["age_fit"]
         try:
             basis = cls(

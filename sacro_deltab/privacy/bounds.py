@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..base import schemas
+from ..base.canonical import canonical_line, shown_json
 from ..base.digests import sha256_hex
 from ..base.errors import InputError, PrivacyError
-from ..base.resources import schema
-from ..base.shape import fits
+from ..base.strict import DATA, read_object
+from ..base.writing import write_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,8 +26,7 @@ SCHEMA_ID = "sacro_deltab/bounds/1"
 
 def canonical_digest(data: Mapping[str, Any]) -> str:
     """SHA-256 (hex) of sorted, compact JSON; floats as Python's shortest round-trip text."""
-    text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return sha256_hex(text)
+    return sha256_hex(canonical_line(data))
 
 
 def _numbers(name: str, values: Any) -> tuple[float, ...] | None:
@@ -140,12 +140,12 @@ class PublicBounds:
 
     def save(self, path: str | Path) -> None:
         """Write a bounds file."""
-        Path(path).write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
+        write_file(path, shown_json(self.to_json()))
 
     @classmethod
     def load(cls, path: str | Path, *, provenance: Provenance = "unregistered") -> PublicBounds:
         """Read a bounds file. It is `registered_file` only once a ledger says that its digest was registered."""
-        data = read_json(path, "bounds")
+        data = read_public(path, "bounds")
         bounds = cls(
             age=tuple(data["age"]),
             feature_z=data["feature_z"],
@@ -183,40 +183,17 @@ def _pair(pair: Sequence[float]) -> tuple[float, float]:
     return numbers[0], numbers[1]
 
 
-def read_json(path: str | Path, schema_name: str) -> dict[str, Any]:
+def read_public(path: str | Path, schema_name: str) -> dict[str, Any]:
     """Read a JSON file and check it against `schemas/NAME.schema.json`; the first fault is named with its place."""
-    try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_refuse_constant)
-    except OSError as error:
-        raise InputError(
-            "the file cannot be read", path=path, next_step="check the name and the permissions"
-        ) from error
-    except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise InputError(f"not a JSON {schema_name} file", path=path, next_step="make it again") from error
-    fault = None
-    if not fits(data, schema_name):
-        import jsonschema
-
-        faults = jsonschema.Draft202012Validator(schema(schema_name)).iter_errors(data)
-        fault = next(iter(sorted(faults, key=lambda f: [str(part) for part in f.absolute_path])), None)
-    if fault is not None:
-        place = "/".join(str(part) for part in fault.absolute_path) or "top level"
-        raise InputError(
-            f"not a valid {schema_name} file: {fault.message[:200]}",
-            path=path,
-            place=place,
-            next_step="correct this entry or make the file again",
-        )
-    checked: dict[str, Any] = data
-    return checked
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number JSON knows")
+    data = read_object(path, bounds=DATA)
+    schemas.check(
+        data, schema_name, path=path, what=f"this {schema_name} file", next_step="correct it or make the file again"
+    )
+    return data
 
 
 def clean(values: NDArray[np.float64], constant: NDArray[np.float64] | float) -> NDArray[np.float64]:
     """Map NaN and infinities to a public constant (per column or one for all); nothing is chosen from the data."""
-    import numpy as np
+    import numpy as np  # the ledger's light commands read bounds without it
 
     return np.where(np.isfinite(values), values, constant)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -10,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..base.canonical import shown_json
 from ..base.errors import InputError, PrivacyError
+from ..base.strict import DATA, read_object
+from ..base.writing import write_file
 from .blocks import Array, Ints, Layout, add_noise, clip_rows
 
 SCHEMA_ID = "sacro_deltab/noisy-moments/1"
@@ -113,16 +115,12 @@ class NoisyMoments:
 
     def save(self, path: str | Path) -> None:
         """Write as JSON."""
-        Path(path).write_text(json.dumps(self.to_json()) + "\n", encoding="utf-8")
+        write_file(path, shown_json(self.to_json()))
 
     @classmethod
     def load(cls, path: str | Path) -> NoisyMoments:
         """Read what `save` wrote."""
-        try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError("the file holds no noisy moments", path=path) from error
-        return cls.from_json(data)
+        return cls.from_json(read_object(path, bounds=DATA))
 
 
 def release(

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..base import resources
-from ..base.errors import RuleSetError
+from ..base.errors import RuleSetError, UnreadableError
+from ..base.opening import read_file
 from . import build_rules, build_vocabulary
 from .constants import put_in_place, read_constants
 from .marked_yaml import MarkedFile, Problem, read_marked
@@ -100,9 +101,9 @@ def load_base(source: str | Path | None = None, *, constants: Mapping[str, float
     if not any(p.name == "ruleset.yaml" for p in paths):
         raise RuleSetError("this folder holds no ruleset.yaml", path=folder, next_step="Give the folder of a rule set.")
     try:
-        raw = tuple((p.name, p.read_bytes()) for p in paths)
-    except OSError as error:
-        raise RuleSetError(f"cannot be read: {error.strerror or error}", path=folder) from error
+        raw = tuple((p.name, read_file(p)) for p in paths)
+    except UnreadableError as error:
+        raise RuleSetError(f"cannot be read: {error.what}", path=folder) from error
     return _parse(str(folder), raw, tuple(sorted((constants or {}).items())))
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from ..base.errors import UnreadableError
+from ..base.opening import read_file
 from .model import Place
 
 MAX_BYTES = 2_000_000
@@ -102,9 +104,9 @@ def read_marked(path: Path, name: str, *, raw: bytes | None = None, as_text: boo
     start = Place(name, 1, 1)
     if raw is None:
         try:
-            raw = path.read_bytes()
-        except OSError as error:
-            marked.problems.append(Problem(start, f"cannot be read: {error.strerror or error}"))
+            raw = read_file(path)
+        except UnreadableError as error:
+            marked.problems.append(Problem(start, f"cannot be read: {error.what}"))
             return marked
     if len(raw) > MAX_BYTES:
         marked.problems.append(Problem(start, f"is larger than {MAX_BYTES} bytes"))

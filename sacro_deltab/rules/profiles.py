@@ -10,6 +10,7 @@ from typing import Any
 
 from ..base.digests import sha256_hex
 from ..base.errors import RuleSetError
+from ..base.opening import read_file
 from .build_rules import fit, misfit, not_by_name, read_parameter
 from .comparators import COMPARATORS
 from .constants import put_in_place
@@ -83,7 +84,7 @@ def apply_profile(base: RuleSet, path: Path) -> RuleSet:
     info = ProfileInfo(
         id=data["profile"]["id"],
         title=data["profile"]["title"],
-        sha256=sha256_hex(path.read_bytes()),
+        sha256=sha256_hex(read_file(path)),
         attest=MappingProxyType(attest),
         ledgers=tuple(MappingProxyType(dict(entry)) for entry in data.get("ledgers", [])),
         changes=tuple(said),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.digests import sha256_hex
 from ..base.errors import InputError, UnreadableError
+from ..base.strict import DATA, read_json
 from .facts import Facts, facts_from_json
 from .schema_check import did_you_mean
 
@@ -28,8 +28,8 @@ def facts_in(path: Path) -> list[Facts]:
     What a session computed counts as recorded. Raises UnreadableError where facts are there but malformed.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        data = read_json(path, bounds=DATA)
+    except UnreadableError:
         return []
     if not isinstance(data, dict):
         return []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.canonical import shown_json
 from ..base.errors import InputError
+from ..base.strict import read_object
+from ..base.writing import write_file
 from ..measure.people import columns_of, numbers
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def attach(session: SessionCore, report: AttackReport | str | Path) -> None:
         if not isinstance(report, str | Path):
             raise InputError("this is no attack report", next_step="Make one with `sacro-deltab attack`.")
         path = report
-        data = _read(Path(report))
+        data = read_object(Path(report))
     if data.get("schema") is not None or not any(key in data for key in _SACRO_ML):
         check_report(data, path)
     _keep(session, data)
@@ -41,30 +43,16 @@ def attach(session: SessionCore, report: AttackReport | str | Path) -> None:
 
 def _keep(session: SessionCore, data: Mapping[str, Any]) -> None:
     kept = session.journal.folder / "attack.json"
-    kept.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_file(kept, shown_json(data))
     session.attack_report = kept
     session.journal.write("attack_report", {"file": kept.name})
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"the attack report cannot be read ({type(error).__name__})",
-            path=path,
-            next_step="Make one with `sacro-deltab attack`.",
-        ) from error
-    if not isinstance(data, dict):
-        raise InputError("the attack report is no JSON object", path=path)
-    return data
 
 
 def reported(session: SessionCore, weights: Any) -> bool:
     """Whether the attached report is about these weights. A SACRO-ML report names none and is taken at its word."""
     if session.attack_report is None:
         return False
-    target = _read(session.attack_report).get("target")
+    target = read_object(session.attack_report).get("target")
     if not isinstance(target, Mapping) or target.get("weights_sha256") is None:
         return True
     from ..privacy.attack.membership import weights_digest  # late: brings scipy, threadpoolctl

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import getpass
-import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..base.strict import parse
 from ..privacy.spend import BudgetLimits, Receipt, SpendRequest
 from ..rules import RuleSet
 from ..rules.facts import Fact, FactValue, Provider
@@ -112,7 +112,7 @@ class Budget:
         noisy = set()
         for entry in self.ledger.history(self.partition):
             if entry.kind == "close" and entry.ref in relations:
-                body = json.loads(entry.body)
+                body = parse(entry.body)
                 noisy |= {body.get("sha256"), *body.get("files", {}).values()}
         for release in self.ledger.releases(self.partition):
             if release.sha256 is None or release.sha256 not in noisy:
@@ -122,7 +122,7 @@ class Budget:
     def _relations(self) -> dict[int, str]:
         """Number of each spend on these data → its neighbouring relation."""
         spends = (entry for entry in self.ledger.history(self.partition) if entry.kind == "spend")
-        return {entry.seq: str(json.loads(entry.body).get("adjacency")) for entry in spends}
+        return {entry.seq: str(parse(entry.body).get("adjacency")) for entry in spends}
 
     def facts(self, receipt: Receipt | None = None) -> dict[str, Fact]:
         """Ledger facts for one output: after `receipt` where it was noised, else as the ledger stands."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import tempfile
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.digests import sha256_hex
 from ..base.errors import InputError, SacroDeltabError
+from ..base.strict import DATA, read_object
 from ..certificate.seal import placeholder, seal_folder
 from ..judging.evidence import dump_evidence
 from ..judging.record import Draft, add_record, validate_draft
@@ -136,14 +136,9 @@ def _finalise_acro(session: SessionCore, folder: Path) -> None:
 
 def _check_results(folder: Path) -> None:
     """What would break the viewer: a record without files, a NaN, files of one name, a missing file."""
-
-    def refuse(constant: str) -> Any:
-        raise ValueError(constant)
-
-    text = (folder / "results.json").read_text(encoding="utf-8")
     try:
-        data = json.loads(text, parse_constant=refuse)
-    except ValueError:
+        data = read_object(folder / "results.json", bounds=DATA)
+    except InputError:
         raise InputError(
             "a record of the session holds NaN or infinity, on which the viewer stops",
             next_step="Remove that record with acro.remove_output and add it again without it.",

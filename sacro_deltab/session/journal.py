@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import InputError
+from ..base.strict import DATA, parse
 
 FILE = "journal.jsonl"
 
@@ -107,8 +108,8 @@ class Journal:
             raise InputError("there is no readable journal", path=self.path) from error
         for number, line in enumerate(lines, start=1):
             try:
-                yield json.loads(line)
-            except ValueError:
+                yield parse(line, bounds=DATA)
+            except InputError:
                 if number == len(lines):
                     return
                 raise InputError("the journal is damaged", path=self.path, place=f"line {number}") from None

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..base.errors import InputError
 from ..base.resources import schema
-from ..base.shape import fits
+from ..base.schemas import Fault, faults
 from .table import ROLES
 
 _PLAIN_ATOM = {"n", "sum", "sumsq"}
@@ -72,47 +72,23 @@ def check_schema(data: Mapping[str, Any], path: object | None = None) -> None:
         Another shape, or a key that nothing would read where it may have been meant to change the answer.
     """
     shown = _without_plain(data)
-    if not fits(shown, "table-problem"):
-        _refuse_shape(shown, path)
+    if found := faults(shown, "table-problem", most=1):
+        raise InputError(
+            f"does not fit the schema of a problem: {_said(found[0])}",
+            path=path,
+            place=".".join(str(part) for part in found[0].path) or "the file",
+            next_step=_SEE,
+        )
     for place, key, instead in _unread(shown):
         step = f"was {instead!r} meant?" if instead else f"take it out, or {_SEE}"
         raise InputError(f"the key {key!r} is not known here", path=path, place=place, next_step=step)
 
 
-def _refuse_shape(data: Mapping[str, Any], path: object | None) -> None:
-    from jsonschema import Draft202012Validator
-
-    validator = Draft202012Validator(schema("table-problem"))
-    error = min(validator.iter_errors(data), key=lambda e: list(map(str, e.absolute_path)), default=None)
-    if error is not None:
-        raise InputError(
-            f"does not fit the schema of a problem: {_said(error.validator, error.validator_value, error.instance)}",
-            path=path,
-            place=".".join(str(part) for part in error.absolute_path) or "the file",
-            next_step=_SEE,
-            inside=error.message[:500],
-        )
-
-
-def _said(keyword: str, wanted: Any, found: Any) -> str:
+def _said(fault: Fault) -> str:
     """A keyword of the schema, in words."""
-    if keyword == "required":
-        missing = [name for name in wanted if name not in found]
-        return f"it has no {' and no '.join(map(repr, missing))}"
-    words = {
-        "type": "it must be of type {}",
-        "minimum": "it must be at least {}",
-        "maximum": "it must be at most {}",
-        "minItems": "it must hold at least {}",
-        "maxItems": "it must hold at most {}",
-        "minProperties": "it must hold at least {}",
-        "enum": "it must be one of {}",
-        "const": "it must be {!r}",
-    }
-    if keyword == "anyOf":  # value_bounds
+    if fault.keyword == "anyOf":  # value_bounds
         return "it must be null or a list of two numbers"
-    shown = wanted if keyword == "const" or not isinstance(wanted, list) else " or ".join(map(str, wanted))
-    return words.get(keyword, f"{keyword} {{}}").format(shown)[:300]
+    return f"it {fault.said}"[:300]
 
 
 def _unread(data: Mapping[str, Any]) -> Iterable[tuple[str, str, str | None]]:

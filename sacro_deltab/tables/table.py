@@ -6,15 +6,14 @@ the same problem; a person dropped between two releases is an atom with n = 1.
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base.errors import InputError, UnreadableError
+from ..base.errors import InputError
+from ..base.strict import Bounds, read_object
 from .identities import Identity
 from .policy import TablePolicy
 
@@ -174,32 +173,6 @@ class Problem:
         return problem_to_json(self)
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in out:
-            raise UnreadableError(f"the key {key!r} stands twice in one object", next_step="keep one of them")
-        out[key] = value
-    return out
-
-
-def _bad_constant(text: str) -> Any:
-    raise UnreadableError(f"{text} is not a number a table can hold", next_step="remove or repair it")
-
-
-def _int(text: str) -> int:
-    if len(text.lstrip("-")) > DIGITS:
-        raise UnreadableError(f"a whole number of more than {DIGITS} digits", next_step="count people")
-    return int(text)
-
-
-def _float(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise UnreadableError("a number is too large", next_step="write it in people or years")
-    return value
-
-
 def load_case(path: Path, *, limit_bytes: int = 256 * 2**20) -> dict[str, Any]:
     """Parse a problem or case file: JSON object, no duplicate keys, no NaN. A byte order mark in front is passed over.
 
@@ -208,30 +181,4 @@ def load_case(path: Path, *, limit_bytes: int = 256 * 2**20) -> dict[str, Any]:
     UnreadableError
         Missing, no file, too large, not UTF-8, not JSON, nested too deep.
     """
-    try:
-        if not path.is_file():
-            what = "not a file but a folder" if path.is_dir() else "not a file" if path.exists() else "no such file"
-            raise UnreadableError(what, path=path, next_step="name one problem file (JSON)")
-        if path.stat().st_size > limit_bytes:
-            raise UnreadableError(
-                "the file is larger than a table can be", path=path, next_step="give one session's tables"
-            )
-        text = path.read_bytes().decode("utf-8-sig")
-        data = json.loads(
-            text, object_pairs_hook=_no_duplicates, parse_constant=_bad_constant, parse_int=_int, parse_float=_float
-        )
-    except UnreadableError as error:
-        raise UnreadableError(error.what, path=path, place=error.place, next_step=error.next_step) from error
-    except json.JSONDecodeError as error:
-        place = f"{error.lineno}:{error.colno}"
-        raise UnreadableError(f"not JSON: {error.msg}", path=path, place=place, next_step="repair it") from error
-    except RecursionError as error:
-        raise UnreadableError("nested too deep to be a table", path=path, next_step=_FORM) from error
-    except OSError as error:
-        step = "check its permissions"
-        raise UnreadableError(error.strerror or "cannot be read", path=path, next_step=step) from error
-    except ValueError as error:
-        raise UnreadableError("cannot be read as UTF-8 text", path=path, next_step="save it as UTF-8") from error
-    if not isinstance(data, dict):
-        raise UnreadableError("a problem file is one JSON object", path=path, next_step=_FORM)
-    return data
+    return read_object(path, bounds=Bounds(size=limit_bytes, items=50_000_000, digits=DIGITS))

@@ -232,7 +232,7 @@ def test_ages_without_header_are_one_column(put: Any) -> None:
 
 def test_missing_files_folders_and_roles(tmp_path: Path) -> None:
     for path, says in (
-        (tmp_path / "none.csv", "does not exist"),
+        (tmp_path / "none.csv", "no such file"),
         (tmp_path, "folder"),
         (tmp_path / "no.parquet", "exist"),
     ):

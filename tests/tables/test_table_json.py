@@ -176,7 +176,7 @@ def test_not_utf8_and_missing(tmp_path: Path) -> None:
         load_case(file)
     with pytest.raises(SacroDeltabError, match="no such file"):
         load_case(tmp_path / "none.json")
-    with pytest.raises(SacroDeltabError, match="not a file but a folder"):
+    with pytest.raises(SacroDeltabError, match="a folder, not a file"):
         load_case(tmp_path)
 
 

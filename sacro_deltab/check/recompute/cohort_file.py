@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...base.errors import InputError
+from ...base.opening import ordinary
 
 _IDS = ("participant_id", "subject_id", "person_id", "id", "eid")
 _MOST_GROUPS = 5_000
@@ -128,7 +129,7 @@ def read_cohort_file(path: str | Path) -> CohortFile:
     import pandas as pd
 
     try:
-        with Path(path).open("rb") as handle:
+        with ordinary(path).open("rb") as handle:
             if handle.read(64).lstrip()[:1] in (b"{", b"[", b"\x80"):
                 raise ValueError("no CSV")
         frame = pd.read_csv(path, low_memory=False)

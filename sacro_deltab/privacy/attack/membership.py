@@ -11,15 +11,17 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...base import schemas
+from ...base.canonical import shown_json
 from ...base.digests import sha256_hex
 from ...base.errors import InputError
+from ...base.writing import write_file
 from ...model.base import one_blas_thread
 from ...model.weights import Weights
 from .checks import Reconstruction, reconstruction
@@ -149,17 +151,8 @@ class AttackReport:
         data = self.to_json()
         check_report(data)
         target = Path(path)
-        target.write_text(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+        write_file(target, shown_json(data))
         return target
-
-
-@cache
-def _validator() -> Any:
-    from jsonschema import Draft202012Validator
-
-    from ...base.resources import schema
-
-    return Draft202012Validator(schema("attack-report"))
 
 
 def check_report(data: object, path: object | None = None) -> None:
@@ -170,14 +163,9 @@ def check_report(data: object, path: object | None = None) -> None:
     InputError
         Naming the first fault and its place.
     """
-    for error in _validator().iter_errors(data):
-        place = "/".join(str(part) for part in error.absolute_path)
-        raise InputError(
-            f"this is no attack report: {error.validator} does not hold",
-            path=path,
-            place=place or "the top level",
-            next_step="Make one with `sacro-deltab attack`.",
-        )
+    schemas.check(
+        data, "attack-report", path=path, what="this attack report", next_step="Make one with `sacro-deltab attack`."
+    )
 
 
 def attack_report(

@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ...base.canonical import shown_json
 from ...base.digests import sha256_hex
 from ...base.errors import InputError, PrivacyError
+from ...base.strict import read_object
+from ...base.writing import write_file
 from ...cohort.simulate import smith_cohort
 from ...model.base import one_blas_thread
 from ...model.weights import Weights
@@ -348,8 +351,8 @@ def _kept(key: str, request: Mapping[str, Any]) -> Plan | None:
     try:
         if folder is None:
             return None
-        return _build(request, json.loads((folder / f"plan-{key}.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return _build(request, read_object(folder / f"plan-{key}.json"))
+    except (InputError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -359,7 +362,6 @@ def _store(key: str, data: Mapping[str, Any]) -> None:
         return
     target = folder / f"plan-{key}.json"
     try:
-        target.with_suffix(".tmp").write_text(json.dumps(data), encoding="utf-8")
-        target.with_suffix(".tmp").replace(target)
-    except OSError:
+        write_file(target, shown_json(data))
+    except InputError:
         return
