@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint soak docs clean
+.PHONY: nets demo test lint soak docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -32,3 +32,6 @@ soak: $(STAMP)
 
 clean:
 	rm -rf $(VENV) outputs outputs-inputs dist build
+
+nets: $(STAMP)
+	$(BIN)/python tests/nets/nets.py
