@@ -24,7 +24,8 @@ from .layout import CERTIFIED, ENVELOPE, INSIDE, RESULTS, STATEMENT, Inventory, 
 from .policy import Policy
 from .seal import INSIDE_STATEMENT, write_checksum, write_inside_statement
 from .statement import INSIDE_SUBJECT, Context, build, in_full, statement_bytes
-from .verify import schema_problems, verify_path
+from .types import schema_problems
+from .verify import verify_path
 from .verify_files import subjects_of
 from .viewer import read_results
 
@@ -253,7 +254,7 @@ def _session_statement(inventory: Inventory) -> Mapping[str, Any]:
 
 def schema_problems_or_type(statement: Mapping[str, Any]) -> list[str]:
     """Faults of a statement of any supported type; a type that is not supported is one."""
-    from .verify import SUPPORTED
+    from .types import SUPPORTED
 
     if statement.get("predicateType") not in SUPPORTED:
         return ["an unknown predicate type"]

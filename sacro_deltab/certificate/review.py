@@ -31,6 +31,7 @@ from .inside import inside_digest
 from .layout import CERTIFIED, ENVELOPE, INSIDE, REVIEW, STATEMENT, Inventory, scan
 from .seal import INSIDE_STATEMENT
 from .statement import INSIDE_SUBJECT, STATEMENT_TYPE, in_full, utc_now
+from .types import check_type, schema_problems
 from .votes import (
     CHECKERS,
     DECISIONS,
@@ -66,8 +67,6 @@ def load_record(folder: Path, *, changed: list[str] | None = None) -> Record:
     CertificateError
         A file is not the one the statement is about: it must be certified again before it can be reviewed.
     """
-    from .verify import check_type, schema_problems
-
     inventory = scan(folder)
     if inventory.inside is None:
         raise InputError("inside/ is not here, so there is nothing to review.", path=folder)

@@ -28,13 +28,9 @@ from .privacy import privacy_block
 from .recoverable import recoverability_block
 from .rounding import rounding_block
 from .said import TIME, UUID, like, mapping, said, session_versions, versions
+from .types import INSIDE_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, TYPE_ROOT, check_type, schema_problems
 from .viewer import record_digests
 
-STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
-TYPE_ROOT = "https://w3id.org/sacro-deltab/"  # a name, never fetched
-PREDICATE_TYPE = TYPE_ROOT + "certificate/v2"
-PREDICATE_TYPE_1 = TYPE_ROOT + "certificate/v1"  # read for ever, written no more
-INSIDE_TYPE = TYPE_ROOT + "certificate-inside/v1"
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 INSIDE_SUBJECT = "inside/"
 
@@ -184,8 +180,6 @@ def departures(
     The statement is made again, as of its own time and id; versions of the tools are a claim and are not compared.
     Where it does not follow its schema, or its short form does not hold, that is all that is said.
     """
-    from .verify import check_type, schema_problems
-
     check_type(statement)
     if schema_problems(statement):
         return ["schema"]
@@ -363,7 +357,6 @@ __all__ = [
     "INSIDE_TYPE",
     "PAYLOAD_TYPE",
     "PREDICATE_TYPE",
-    "PREDICATE_TYPE_1",
     "STATEMENT_TYPE",
     "TYPE_ROOT",
     "Context",

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.canonical import MAX_BYTES, read_canonical
 from ..base.errors import CertificateError, InputError, SacroDeltabError, UnreadableError
-from ..base.schemas import faults
 from . import verify_files as files
 from .envelope import ParsedEnvelope, check_signatures, parse_envelope
 from .layout import ENVELOPE
+from .review import review_lines
 from .sources import Source, open_source
-from .statement import INSIDE_TYPE, PREDICATE_TYPE, PREDICATE_TYPE_1, STATEMENT_TYPE, TYPE_ROOT, in_full
+from .statement import in_full
+from .types import (
+    check_type,
+    schema_problems,
+)
 
 if TYPE_CHECKING:
     from ..ledger.trust import Trust
 
-SUPPORTED = {  # predicate type → schema; every version ever written stays here
-    PREDICATE_TYPE: "certificate",
-    PREDICATE_TYPE_1: "certificate-v1",
-}
 CLOCK_SKEW = timedelta(hours=24)
 
 
@@ -209,40 +209,6 @@ def _verify_signed(run: _Run, envelope: ParsedEnvelope) -> VerifyResult:
     return VerifyResult(tuple(run.checks), statement, signers, files.held(run.source, statement))
 
 
-def check_type(statement: Any) -> None:
-    """Refuse what is not a statement, or one of a version this program does not know.
-
-    Raises
-    ------
-    CertificateError
-        Not an in-toto Statement v1.
-    UnreadableError
-        A predicate of another version; the message says which version is needed.
-    """
-    if not isinstance(statement, dict) or statement.get("_type") != STATEMENT_TYPE:
-        raise CertificateError("the payload is not an in-toto Statement v1.", path=ENVELOPE)
-    kind = str(statement.get("predicateType"))
-    if kind in SUPPORTED:
-        return
-    if kind.startswith(TYPE_ROOT + "certificate/") and kind != INSIDE_TYPE:
-        version = kind.rsplit("/", 1)[-1][:20]
-        raise UnreadableError(
-            f"this certificate is of version {version}, and this program reads {_versions()}.",
-            path=ENVELOPE,
-            next_step=f"verify it with a sacro-deltab that reads certificate/{version}.",
-        )
-    raise CertificateError("the payload is not a certificate of sacro-deltab.", path=ENVELOPE)
-
-
-def schema_problems(statement: Mapping[str, Any]) -> list[str]:
-    """Where a statement departs from its schema; values are not repeated."""
-    return [str(fault) for fault in faults(statement, SUPPORTED[statement["predicateType"]])]
-
-
-def _versions() -> str:
-    return ", ".join(sorted(kind.removeprefix(TYPE_ROOT) for kind in SUPPORTED))
-
-
 def _time_problems(signed_at: datetime, at: datetime) -> list[str]:
     if signed_at > at + CLOCK_SKEW:
         return [f"it says it was signed on {signed_at:%Y-%m-%d %H:%M} UTC, which is later than the day of this check"]
@@ -322,8 +288,6 @@ def ledger_problems(url: str, block: Mapping[str, Any] | None) -> list[str]:
 
 
 def _review(run: _Run, predicate: Mapping[str, Any]) -> None:
-    from .review import review_lines
-
     inventory = run.source.inventory
     if inventory is None or inventory.inside is None:
         answers = predicate["people"]["answers"]

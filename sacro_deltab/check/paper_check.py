@@ -106,7 +106,7 @@ def _envelope(session: Session, data: bytes) -> Iterator[Noted]:
 
 def _nothing_else(statement: Any) -> Iterator[Noted]:
     """A signed statement may be of another check than this one, but it holds what statements hold and no more."""
-    from ..certificate.verify import check_type, schema_problems
+    from ..certificate.types import check_type, schema_problems
 
     check_type(statement)
     problems = schema_problems(statement)

@@ -19,7 +19,7 @@ from .ledger_check import spend_findings, spend_of, unproved
 from .records import Record
 from .session_records import record_faults
 from .session_state import Session
-from .single import add_decision, differences, own_facts, parts_missing
+from .single import differences, own_facts, parts_missing
 from .tables_check import TableFindings
 
 
@@ -172,7 +172,7 @@ def _judge_document(
     except SacroDeltabError as error:
         shared.add(note("evidence", "block", f"The evidence does not fit the output: {error.what}."))
         return
-    add_decision(shared, judged.decision, judged.facts)
+    shared.add_decision(judged.decision, judged.facts)
     for problem in judged.problems:
         shared.add(note("not-transformed", "block", f"It is not in the form that may leave: {problem}."))
     if judged.document is not None:
@@ -297,8 +297,7 @@ def _judge_plot(session: Session, entry: Mapping[str, Any], shared: FileReport) 
         *_n_protected(session, facts),
     )
     try:
-        add_decision(
-            shared,
+        shared.add_decision(
             decide(session.context.ruleset, facts, waivers=session.context.waivers, today=session.context.today),
             facts,
         )

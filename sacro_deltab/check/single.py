@@ -288,21 +288,12 @@ def apply_rules(
     except InputError as error:
         report.add(note("evidence", "block", f"Its facts do not fit it: {error.what}."))
         return None
-    add_decision(report, judged.decision, judged.facts)
+    report.add_decision(judged.decision, judged.facts)
     for problem in judged.problems:
         report.add(note("not-transformed", "block", f"It is not in the form that may leave: {problem}."))
     if judged.document is not None:
         report.add(*differences(document, judged.document))
     return judged.decision
-
-
-def add_decision(report: FileReport, decision: Decision, facts: Facts) -> None:
-    """Copy what the rules said into the report."""
-    report.add(*(Noted.of_finding(finding) for finding in decision.findings if finding.effect.value not in ("pass",)))
-    if decision.missing:
-        report.add(note("missing-facts", "block", "not judged: missing " + ", ".join(sorted(decision.missing))))
-    report.met = decision.met
-    report.facts = sorted({(fact.name, fact.by.value) for fact in facts})
 
 
 def differences(arrived: OutputDocument, expected: OutputDocument) -> list[Noted]:
@@ -368,7 +359,6 @@ def file_format(kind: str) -> str:
 
 
 __all__: list[Any] = [
-    "add_decision",
     "apply_rules",
     "check_file",
     "differences",

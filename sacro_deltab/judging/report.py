@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..inert.content import Remark
-from ..rules.types import Effect, Finding
+from ..rules.facts import Facts
+from ..rules.types import Decision, Effect, Finding
 
 SCHEMA_ID = "sacro_deltab/report/1"
 _ORDER = {"pass": 0, "review": 1, "fail": 2}
@@ -121,6 +122,14 @@ class FileReport:
         for finding in findings:
             if finding not in self.findings:
                 self.findings.append(finding)
+
+    def add_decision(self, decision: Decision, facts: Facts) -> None:
+        """Copy what the rules said."""
+        self.add(*(Noted.of_finding(finding) for finding in decision.findings if finding.effect.value != "pass"))
+        if decision.missing:
+            self.add(note("missing-facts", "block", "not judged: missing " + ", ".join(sorted(decision.missing))))
+        self.met = decision.met
+        self.facts = sorted({(fact.name, fact.by.value) for fact in facts})
 
     def to_json(self) -> dict[str, Any]:
         """Fields of `schemas/report.schema.json`."""

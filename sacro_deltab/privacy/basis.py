@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..base.canonical import shown_json
 from ..base.errors import InputError, PrivacyError
 from ..base.writing import write_file
+from .basis_making import confound_ranges, public_numbers, standardise
 from .bounds import PublicBounds, canonical_digest, read_public
 
 Array = NDArray[np.float64]
@@ -150,18 +151,6 @@ class Basis:
             next_step="select the basis's feature_names in their order, or make a basis for these features",
         )
 
-    def check_not_made_on(self, X: ArrayLike) -> None:
-        """Refuse a basis that shows it was made on this cohort: it would be a second, unpaid release.
-
-        Three signs: the centre is the cohort's own mean; the centre is a row of the cohort; or means and products of
-        scores agree with the basis much better than those of other people can (chance below 1e-6 for a basis fixed
-        without looking at the cohort). The last finds a copy that was disturbed a little, and one made from most of
-        the cohort; from half of it, nobody can tell. A refusal is seen inside only.
-        """
-        from .basis_check import refuse_own
-
-        refuse_own(self, X)
-
     def white_scores(self, z: Array, n_components: int) -> Array:
         """White scores (n × J) of standardised, clipped features (n × F)."""
         return np.asarray((z @ self.components[:n_components].T) / self.score_sd[:n_components])
@@ -279,8 +268,6 @@ class Basis:
         confounds, confound_names, confound_bounds
             Public confounds, whose range (widened by a tenth) becomes their bounds, or the bounds themselves.
         """
-        from .basis_making import confound_ranges, public_numbers
-
         numbers = public_numbers(
             X, age, feature_names, n_components=n_components, made_on=made_on, age_range=age_range, feature_z=feature_z
         )
@@ -292,14 +279,3 @@ class Basis:
             made_on=made_on.strip(),
             **numbers,
         )
-
-
-def standardise(X: Array, centre: Array, scale: Array, feature_z: float) -> Array:
-    """(X − centre)/scale clipped to ±feature_z; NaN and infinity become 0, the public centre, before clipping."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        z = np.subtract(X, centre)
-        z /= scale
-        if not np.isfinite(z.sum()):  # somewhere a value is missing, infinite or overflows: the careful way
-            z[~np.isfinite(X)] = 0.0
-            z = np.nan_to_num(z, nan=0.0, posinf=feature_z, neginf=-feature_z)
-    return np.clip(z, -feature_z, feature_z, out=z)

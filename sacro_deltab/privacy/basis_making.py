@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..base.errors import InputError
-from .basis import standardise
 from .bounds import clean
 
 Array = NDArray[np.float64]
@@ -127,3 +126,14 @@ def confound_ranges(
         margin = 0.1 * float(finite.max() - finite.min())
         result[str(name)] = (float(finite.min()) - margin, float(finite.max()) + margin)
     return result
+
+
+def standardise(X: Array, centre: Array, scale: Array, feature_z: float) -> Array:
+    """(X − centre)/scale clipped to ±feature_z; NaN and infinity become 0, the public centre, before clipping."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = np.subtract(X, centre)
+        z /= scale
+        if not np.isfinite(z.sum()):  # somewhere a value is missing, infinite or overflows: the careful way
+            z[~np.isfinite(X)] = 0.0
+            z = np.nan_to_num(z, nan=0.0, posinf=feature_z, neginf=-feature_z)
+    return np.clip(z, -feature_z, feature_z, out=z)

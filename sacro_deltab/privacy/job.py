@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..base.errors import InputError, PrivacyError
-from .basis import Basis, standardise
+from .basis import Basis
+from .basis_check import refuse_own
+from .basis_making import standardise
 from .blocks import CHUNK, Array
 from .bounds import PublicBounds
 from .fit import Axes
@@ -152,7 +154,7 @@ def effective_bounds(
     own = None
     if basis is not None:
         basis.check_features(names)
-        basis.check_not_made_on(X)
+        refuse_own(basis, X)
         own = basis.bounds(conf_names if _knows(basis, conf_names) else ())
     if bounds is None:
         if own is None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sacro_deltab.certificate.envelope import read_envelope
-from sacro_deltab.certificate.verify import SUPPORTED, verify_path
+from sacro_deltab.certificate.types import SUPPORTED
+from sacro_deltab.certificate.verify import verify_path
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "certificates"
 VERSIONS = sorted(p for p in FIXTURES.iterdir() if p.is_dir())

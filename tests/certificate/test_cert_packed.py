@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sacro_deltab.base.canonical import canonical_json
 from sacro_deltab.base.errors import CertificateError
 from sacro_deltab.certificate.packed import FACTS_BY, full, pack
-from sacro_deltab.certificate.verify import schema_problems
+from sacro_deltab.certificate.types import schema_problems
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,8 @@ from sacro_deltab.certificate.page import render_page
 from sacro_deltab.certificate.policy import policy_of
 from sacro_deltab.certificate.review import load_record
 from sacro_deltab.certificate.statement import in_full
-from sacro_deltab.certificate.verify import VerifyResult, schema_problems, verify_path
+from sacro_deltab.certificate.types import schema_problems
+from sacro_deltab.certificate.verify import VerifyResult, verify_path
 from sacro_deltab.ledger import open_ledger
 from sacro_deltab.ledger.trust import load_trust, pin_ledger
 from sacro_deltab.rules import load_ruleset

@@ -195,9 +195,7 @@ def _report(
     found: Measured,
     context: Context,
 ) -> None:
-    from ..single import add_decision
-
-    add_decision(report, judged.decision, judged.facts)
+    report.add_decision(judged.decision, judged.facts)
     faults = _faults(document, judged)
     report.add(*faults)
     if judged.document is None and not judged.problems:
