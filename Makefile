@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: nets demo test lint soak docs clean
+.PHONY: nets demo test lint soak sbom docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -29,6 +29,10 @@ lint: $(STAMP)
 
 soak: $(STAMP)
 	$(BIN)/python -m pytest -m soak
+
+sbom: $(STAMP)
+	mkdir -p dist
+	$(BIN)/python tools/sbom.py > dist/sbom.json
 
 clean:
 	rm -rf $(VENV) outputs outputs-inputs dist build
