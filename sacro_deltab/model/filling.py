@@ -45,6 +45,45 @@ def fitted_deltas(cohort: Cohort, choice: Mapping[str, Any], model: str, fill: F
     return deltas, whole.repairs[len(cohort.repairs) :]
 
 
+FOLDS = 10
+_LEAST = 3 * FOLDS  # people below whom folds are no validation
+
+
+def cross_validated_ages(cohort: Cohort, choice: Mapping[str, Any], fill: Fill) -> Any:
+    """Age of each row predicted by the model of the other nine tenths of the people; None for very few people.
+
+    All rows of a person stand in one fold; the folds are the same for everybody who asks the same.
+    """
+    from .brain_age import BrainAgeDelta  # late: brings scikit-learn
+
+    whole = cohort.filled(fill)
+    names = whole.person_ids or tuple(str(i) for i in range(whole.n_rows))
+    people = sorted(set(names))
+    if len(people) < _LEAST:
+        return None
+    order = np.random.default_rng(0).permutation(len(people))
+    fold_of = {person: int(order[k]) % FOLDS for k, person in enumerate(people)}
+    folds = np.array([fold_of[name] for name in names])
+    n_components = _components(choice, whole.X.shape[1])
+    least = min(int((folds != k).sum()) for k in range(FOLDS)) - 1
+    most = max(1, min(least, whole.X.shape[1]))
+    if n_components is None or (isinstance(n_components, int) and n_components > most):
+        n_components = min(DEFAULT_COMPONENTS if n_components is None else n_components, most)
+    found = np.full(whole.n_rows, np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for k in range(FOLDS):
+            train, test = folds != k, folds == k
+            confounds = whole.confounds
+            model = BrainAgeDelta(n_components).fit(
+                whole.X[train], whole.age[train], None if confounds is None else confounds[train]
+            )
+            found[test] = model.predict(whole.X[test], None if confounds is None else confounds[test])
+    out = np.full(cohort.n_rows, np.nan)
+    out[_complete(cohort) if fill == "drop" else slice(None)] = found
+    return out
+
+
 def given_deltas(cohort: Cohort, path: object) -> tuple[Any, Any]:
     """(deltas, predicted ages or None) of a file made elsewhere, in the cohort's order.
 

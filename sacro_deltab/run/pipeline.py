@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import InputError, RefusedError, SacroDeltabError
-from ..model.filling import fit_deltas, fitted_deltas, given_deltas, public_constants
+from ..model.filling import FOLDS, cross_validated_ages, fit_deltas, fitted_deltas, given_deltas, public_constants
 
 if TYPE_CHECKING:
     from ..cohort import Cohort, Repair
@@ -215,7 +215,14 @@ def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -
         fill: Fill = "drop" if plan.feature_nans == "remove" else "median"
         deltas, repairs = fitted_deltas(cohort, choice, plan.model, fill)
         _note(session, repairs)
-        yield "deltas come from a model without noise, fitted to these people: only statistics of them are asked for"
+        yield (
+            "deltas come from a model without noise, fitted to these people: only statistics of them are asked for, "
+            "and their mean is 0 by construction; the error of the model is that of a 10-fold cross-validation"
+        )
+        if not session.budget.n_is_secret():
+            predicted = cross_validated_ages(cohort, choice, fill)
+            if predicted is not None:
+                session.release_prediction_error(predicted, cohort.age, validated=f"{FOLDS}-fold cross-validation")
     yield from _statistics(session, plan, cohort, deltas, model, say)
 
 

@@ -70,3 +70,19 @@ def test_a_dry_run_says_what_would_be_spent_and_what_is_missing(cli: Run, files:
                        "--out", "outputs", "--dry-run")  # fmt: skip
     assert code == 0 and "would spend ε 1 " in out and "would spend ε 0.5" in out
     assert "egress.route" in out and not (files / "budget.db").exists()
+
+
+def test_without_noise_the_error_of_the_model_is_cross_validated(cli: Run, files: Path, profile: Path) -> None:
+    x = AGE[:, None] * 0.05 + RNG.normal(size=(300, 30))
+    frame = pd.DataFrame(x, columns=[f"idp_{j}" for j in range(30)])
+    frame.assign(participant_id=IDS, age=AGE).to_csv(files / "all.csv", index=False)
+    code, out, err = cli("run", "--ages", "all.csv", "--features", "all.csv", "--n-components", 20,
+                         "--profile", profile, "--out", "outputs")  # fmt: skip
+    assert code in (0, 1, 3) and "0 by construction" in out, err
+    told = json.loads((files / "outputs" / "prediction_error.json").read_text())
+    assert told["about"]["validated"] == "10-fold cross-validation"
+    mae = {row[0]: row[2] for row in told["rows"]}["MAE"]
+    from sacro_deltab.model import BrainAgeDelta
+
+    in_sample = np.abs(BrainAgeDelta(20).fit(x, AGE).predict(x) - AGE).mean()
+    assert in_sample < mae < 1.5 * in_sample
