@@ -20,7 +20,8 @@ from pathlib import Path
 from tables_instances import instance, tree
 
 NAMES = [
-    "10x10", "20x10", "50x20", "100x50", "6x5x4", "8x8x6", "hier3.3.3x8", "hier4.4.4x20", "hier3.4.4x10x4", "20x20x10",
+    "10x10", "20x10", "50x20", "100x50", "6x5x4", "8x8x6", "hier3.3.3x8", "hier4.4.4x20", "hier3.4.4x10x4", "12x12x10",
+    "20x20x10",
 ]  # fmt: skip
 
 

@@ -13,7 +13,8 @@ from ..base.errors import InputError
 _AUDIT_HELP = """Attack every pattern that FILE lists with everything a reader would know.
 
 FILE is a problem (schemas/table-problem.schema.json): atoms, cells, policy, attacker and `published_sets` of names
-and suppressed cells. Other kinds (dominance, percentages, median, mean_sd) get their facts.
+and suppressed cells. Other kinds (dominance, percentages, median, mean_sd) get their facts. A CSV file is
+a printed table of exact counts: labels, marks (*, [REDACTED]) for what is withheld, rows and columns called Total.
 
 Prints one JSON object. Exit code: 0 every pattern holds, 1 at least one can be undone, 2 unreadable.
 
@@ -34,6 +35,10 @@ def _emit(report: dict[str, Any]) -> None:
 
 
 def _read(file: Path) -> dict[str, Any]:
+    if file.suffix.lower() in (".csv", ".tsv"):
+        from ..tables.from_csv import read_csv
+
+        return read_csv(file)
     from ..tables.table import load_case
 
     return load_case(file)
@@ -45,7 +50,7 @@ def register(app: typer.Typer) -> None:
 
     @group.command("audit", help=_AUDIT_HELP)
     def audit(
-        file: Annotated[Path, typer.Argument(help="A problem file (JSON).")],
+        file: Annotated[Path, typer.Argument(help="A problem file (JSON) or a printed table of counts (CSV).")],
         as_json: Annotated[bool, typer.Option("--json", help="JSON is always what is printed.")] = True,  # noqa: ARG001
     ) -> None:
         from ..tables.answers import audit_answer
@@ -56,7 +61,7 @@ def register(app: typer.Typer) -> None:
 
     @group.command("protect", help=_PROTECT_HELP)
     def protect(
-        file: Annotated[Path, typer.Argument(help="A problem file (JSON).")],
+        file: Annotated[Path, typer.Argument(help="A problem file (JSON) or a printed table of counts (CSV).")],
         policy: Annotated[str, typer.Option("--policy", help="exact | policy | interval: what must hold.")] = "policy",
         objective: Annotated[
             str, typer.Option("--objective", help="cells | people: what to withhold least of.")

@@ -130,8 +130,10 @@ class Chooser:
             if point is None:
                 return False
             low = max(low, _ceil(point.value))
-            if turn == 0 and first and self._value(cost, best.chosen) > low:
-                self._polish(point, best, low)
+            if turn == 0 and self._value(cost, best.chosen) > low:
+                if first:
+                    self._repair(point, best, low)
+                self._among(point, cost, fixed, best, low)
             high = self._value(cost, best.chosen)
             if first:
                 best.bound = max(best.bound, low)
@@ -140,7 +142,7 @@ class Chooser:
             keep = point.value + point.reduced <= high - 1 + 1e-3
             if self.work > limits.iterations // (1 if first else 40) or keep.sum() > limits.columns:
                 return False
-            if self._hopeless(low, high):
+            if not self.e.provable or (first and self._hopeless(low, high)):
                 return False
             status, bound = self._ask(cost, fixed, best, high - 1, keep, limits.nodes)
             low = max(low, bound)
@@ -171,9 +173,8 @@ class Chooser:
             self._offer(held, cost, fixed, best)
         return found.status, bound
 
-    def _polish(self, point: Point, best: _Best, low: int) -> None:
-        """Better sets: parts of the best are given up and what is exposed then is mended another way (destroy and
-        repair); then the members of all good sets together, which branch and bound goes through."""
+    def _repair(self, point: Point, best: _Best, low: int) -> None:
+        """Better sets: parts of the best are given up and what is exposed then is mended another way."""
         e, cost = self.e, self.stages[0]
         random = np.random.default_rng(13)
         plain = self.near(np.zeros(self.pool.k))
@@ -191,7 +192,11 @@ class Chooser:
             self._offer(near, cost, [], best)
             if near is not None and self._value(cost, near) <= self._value(cost, now):  # as good is another start
                 now = near
-        if self._hopeless(low, self._value(cost, best.chosen)):
+
+    def _among(self, point: Point, cost: FloatArray, fixed: list[Limit], best: _Best, low: int) -> None:
+        """Better sets made of members of all good ones and of candidates of low reduced cost."""
+        e = self.e
+        if not e.provable or (not fixed and self._hopeless(low, self._value(cost, best.chosen))):
             return
         keep = np.zeros(self.pool.k, dtype=bool)
         keep[np.argsort(point.reduced, kind="stable")[:OFFERED]] = True
@@ -200,7 +205,7 @@ class Chooser:
             top = self._value(cost, best.chosen) - 1
             if top < low or self.work > e.limits.iterations // 2:
                 return
-            if self._ask(cost, [], best, top, keep, e.limits.polish_nodes)[0] != "optimal":
+            if self._ask(cost, fixed, best, top, keep, e.limits.polish_nodes)[0] != "optimal":
                 return
 
     def _hopeless(self, low: int, high: int) -> bool:
