@@ -16,6 +16,8 @@ from .engine import Engine, Limits
 from .shares import withhold
 from .table import Problem
 
+COUNTED = 32  # candidates up to which a requirement that nobody asked for is worked out as well
+
 
 class _TooMany(Exception):
     pass
@@ -98,9 +100,9 @@ def minimum_sets(
         A choice made already, of use if it was made for the same requirement and for fewest cells.
     """
     candidates = _candidates(problem)
-    if len(candidates) > 120:
-        return None
     fits = known is not None and (known.requirement, known.objective) == (requirement, "cells")
+    if len(candidates) > (120 if fits else COUNTED):
+        return None
     best = known if known is not None and fits else protect(problem, policy=requirement)
     if not best.possible:
         return {"count": None, "n_sets": 0, "unique": False, "sets": []}

@@ -17,8 +17,7 @@ from typer.testing import CliRunner, Result
 
 from sacro_deltab.base.errors import SacroDeltabError
 from sacro_deltab.base.resources import schema
-from sacro_deltab.cli import app
-from sacro_deltab.cli import ledger
+from sacro_deltab.cli import app, ledger
 from sacro_deltab.ledger import Ledger, open_ledger
 from sacro_deltab.ledger.trust import load_trust
 

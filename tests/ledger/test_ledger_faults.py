@@ -18,8 +18,7 @@ from ledger_helpers import GAUSS, small, spend_args
 from sqlalchemy import event
 
 from sacro_deltab.base.errors import LedgerError
-from sacro_deltab.ledger import Ledger, open_ledger
-from sacro_deltab.ledger import chain, probes, store
+from sacro_deltab.ledger import Ledger, chain, open_ledger, probes, store
 
 NOBODY = 65534
 

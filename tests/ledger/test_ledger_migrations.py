@@ -13,8 +13,7 @@ from ledger_helpers import small, spend_args
 from sqlalchemy import inspect, text
 
 from sacro_deltab.base.errors import LedgerError
-from sacro_deltab.ledger import Ledger, ReleaseCell, open_ledger
-from sacro_deltab.ledger import migrations, schema
+from sacro_deltab.ledger import Ledger, ReleaseCell, migrations, open_ledger, schema
 
 VERSION_1 = (Path(__file__).parent / "data" / "version-1.sql").read_text(encoding="utf-8")
 

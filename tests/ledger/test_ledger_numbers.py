@@ -15,8 +15,7 @@ from ledger_helpers import LIMITS, small, spend_args
 from sqlalchemy import insert
 
 from sacro_deltab.base.digests import sha256_hex
-from sacro_deltab.ledger import Ledger, open_ledger
-from sacro_deltab.ledger import schema
+from sacro_deltab.ledger import Ledger, open_ledger, schema
 from sacro_deltab.ledger.canonical import body_text
 from sacro_deltab.ledger.chain import Account, sealed, sums_digest
 from sacro_deltab.ledger.spending import request_json

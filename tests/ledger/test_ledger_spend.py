@@ -16,8 +16,7 @@ from ledger_helpers import GAUSS, LAPLACE, LIMITS, RULES, small, spend_args
 from sqlalchemy.exc import OperationalError
 
 from sacro_deltab.base.errors import BudgetError, InputError, LedgerError, PrivacyError, RefusedError
-from sacro_deltab.ledger import Ledger, open_ledger, partition_key
-from sacro_deltab.ledger import spending
+from sacro_deltab.ledger import Ledger, open_ledger, partition_key, spending
 from sacro_deltab.ledger.chain import Identity, Writer, writing
 from sacro_deltab.ledger.keys import LedgerKey
 from sacro_deltab.ledger.store import Store

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from sacro_deltab.privacy import train_private
-from sacro_deltab.privacy import blocks, moments, sampler
+from sacro_deltab.privacy import blocks, moments, sampler, train_private
 from sacro_deltab.privacy.blocks import (
     FRACTIONS,
     GRID_BITS,

@@ -11,8 +11,7 @@ from scipy.stats import kstest, laplace, norm
 
 from sacro_deltab.base.errors import InputError, PrivacyError
 from sacro_deltab.cohort.simulate import smith_cohort
-from sacro_deltab.privacy import Receipt, SpendRequest, Totals
-from sacro_deltab.privacy import sampler
+from sacro_deltab.privacy import Receipt, SpendRequest, Totals, sampler
 from sacro_deltab.privacy.heuristic import PARAMETERS, documents_recipe
 from sacro_deltab.privacy.mechanisms import mu_of
 from sacro_deltab.privacy.statistics import release_group_means, release_mean

@@ -18,10 +18,8 @@ from sacro_deltab.base.errors import InputError, PrivacyError
 from sacro_deltab.base.resources import schema
 from sacro_deltab.cli import plan
 from sacro_deltab.cohort.simulate import smith_cohort
-from sacro_deltab.privacy import Basis
-from sacro_deltab.privacy import sampler
-from sacro_deltab.privacy.plan.planning import planning
-from sacro_deltab.privacy.plan.planning import n_for, plan_training
+from sacro_deltab.privacy import Basis, sampler
+from sacro_deltab.privacy.plan.planning import n_for, plan_training, planning
 
 app = typer.Typer()
 app.callback()(lambda: None)

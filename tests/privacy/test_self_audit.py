@@ -17,8 +17,7 @@ from scipy.special import ndtri
 from scipy.stats import beta, chi2
 
 from sacro_deltab.cohort.simulate import smith_cohort
-from sacro_deltab.privacy import Basis, train_private
-from sacro_deltab.privacy import blocks, moments, paths, sampler, training
+from sacro_deltab.privacy import Basis, blocks, moments, paths, sampler, train_private, training
 from sacro_deltab.privacy.blocks import SYMMETRIC, svec
 from sacro_deltab.privacy.mechanisms import mu_of
 

@@ -15,8 +15,7 @@ import pytest
 from sacro_deltab.base.errors import InputError, PrivacyError, SacroDeltabError
 from sacro_deltab.cohort.simulate import Simulated, smith_cohort
 from sacro_deltab.model import BrainAgeDelta
-from sacro_deltab.privacy import Basis, PublicBounds, Receipt, SpendRequest, Totals, train_private
-from sacro_deltab.privacy import sampler
+from sacro_deltab.privacy import Basis, PublicBounds, Receipt, SpendRequest, Totals, sampler, train_private
 from sacro_deltab.privacy.blocks import norm_bound
 from sacro_deltab.privacy.gradient import Purse, plan_schedule
 from sacro_deltab.privacy.mechanisms import mu_of

@@ -8,8 +8,7 @@ from facts_factory import cell, honest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sacro_deltab.rules import decide, decision_to_json, load_ruleset
-from sacro_deltab.rules import explain
+from sacro_deltab.rules import decide, decision_to_json, explain, load_ruleset
 from sacro_deltab.rules.facts import Fact, Facts, Part, Provider
 from sacro_deltab.rules.types import Effect
 

@@ -11,8 +11,7 @@ import pytest
 import tables_brute as brute
 from memberships import Column, knowing, problem_of, zero_sum
 
-from sacro_deltab.tables import Problem, TablePolicy, audit_pattern, protect
-from sacro_deltab.tables import intervals, means
+from sacro_deltab.tables import Problem, TablePolicy, audit_pattern, intervals, means, protect
 from sacro_deltab.tables.attack import SetAudit
 from sacro_deltab.tables.engine import Limits
 
