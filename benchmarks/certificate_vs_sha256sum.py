@@ -23,7 +23,7 @@ from pathlib import Path
 from sacro_deltab.certificate.certify import Request, certify_folder
 from sacro_deltab.certificate.keys import keygen
 from sacro_deltab.certificate.policy import Policy
-from sacro_deltab.certificate.seal import new_certificate_id, seal_folder, write_placeholders
+from sacro_deltab.certificate.seal import new_certificate_id, seal_folder
 from sacro_deltab.certificate.verify import verify_path
 from sacro_deltab.ledger.trust import load_trust
 
@@ -36,7 +36,6 @@ def make_folder(folder: Path, files: int, kilobytes: int) -> None:
     names = [f"table_{i:04d}.csv" for i in range(files)]
     for name in names:
         (folder / name).write_bytes(os.urandom(kilobytes * 1024))
-    write_placeholders(folder)
     identity = new_certificate_id()
     listed = [*names, "certificate.json", "certificate.dsse.json"]
     records = {

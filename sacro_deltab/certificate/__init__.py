@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .crate import write_crate
     from .keys import keygen
     from .page import render_page
-    from .seal import new_certificate_id, seal_folder, write_placeholders
+    from .seal import new_certificate_id, seal_folder
     from .statement import build_statement
     from .verify import verify_path
 
@@ -21,7 +21,6 @@ _LAZY = {
     "build_statement": "statement",
     "new_certificate_id": "seal",
     "seal_folder": "seal",
-    "write_placeholders": "seal",
     "certify_folder": "certify",
     "verify_path": "verify",
     "keygen": "keys",
@@ -38,7 +37,6 @@ __all__ = [
     "seal_folder",
     "verify_path",
     "write_crate",
-    "write_placeholders",
 ]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -16,13 +14,15 @@ from ..base.errors import CertificateError, InputError, RefusedError, SacroDelta
 from ..base.names import shown
 from ..base.opening import read_member
 from ..base.strict import DATA, parse
+from ..base.writing import write_file
 from .envelope import ParsedEnvelope, parse_envelope, sign
 from .findings import worst
 from .inside import ensure_salt, inside_digest
 from .keys import SigningKey, refuse_key_inside
-from .layout import CERTIFIED, ENVELOPE, INSIDE, RESULTS, STATEMENT, Inventory, scan
+from .layout import CERTIFIED, ENVELOPE, ENVELOPES, INSIDE, RESULTS, SHOWN, STATEMENT, Inventory, scan
 from .policy import Policy
 from .seal import INSIDE_STATEMENT, write_checksum, write_inside_statement
+from .shown import shown_envelope
 from .statement import INSIDE_SUBJECT, Context, build, in_full, statement_bytes
 from .types import schema_problems
 from .verify import verify_path
@@ -276,7 +276,7 @@ def _departures(inventory: Inventory, session: Mapping[str, Any]) -> tuple[list[
         reading = read_results(read_member(inventory.root[RESULTS]), session["predicate"]["results"])
         problems += [*reading.changed, *(f"record {shown(uid)} was removed" for uid in reading.absent)]
         notes.append("results.json was reviewed in the viewer after the session was finalised")
-    known = {*subjects, STATEMENT, ENVELOPE}
+    known = {*subjects, STATEMENT, *ENVELOPES}
     problems += [
         f"{shown(name)} was added after the session was finalised" for name in inventory.root if name not in known
     ]
@@ -328,19 +328,10 @@ def _envelope(inventory: Inventory) -> ParsedEnvelope | None:
 
 
 def _write_envelope(folder: Path, envelope: ParsedEnvelope) -> None:
-    """Replace the envelope in one step, then its checksum file."""
-    handle, name = tempfile.mkstemp(dir=folder, prefix=".certificate-")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(envelope.to_bytes())
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(folder / ENVELOPE)
-    finally:
-        temporary.unlink(missing_ok=True)
-    write_checksum(folder, ENVELOPE)
+    """Replace the envelope and its text form, each in one step, then their checksum files."""
+    for name, data in ((ENVELOPE, envelope.to_bytes()), (SHOWN, shown_envelope(envelope.to_bytes()))):
+        write_file(folder / name, data, mode=0o644)
+        write_checksum(folder, name)
 
 
 def _result(predicate: Mapping[str, Any], key: SigningKey, role: str, notes: Sequence[str]) -> Certified:

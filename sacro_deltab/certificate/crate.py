@@ -18,7 +18,7 @@ from uuid import uuid4
 from ..base.errors import CertificateError, InputError
 from ..base.opening import read_member
 from .bagit import write_bag
-from .layout import CONFIG, ENVELOPE, STATEMENT, Inventory, scan
+from .layout import CONFIG, ENVELOPE, ENVELOPES, STATEMENT, Inventory, scan
 from .session_workflow import FOLDER, workflow_files
 from .session_workflow import PROFILE as WORKFLOW_PROFILE
 from .verify import VerifyResult, verify_path
@@ -109,7 +109,7 @@ def _outputs(result: VerifyResult) -> list[str]:
     """Files that leave: as certified, not kept inside; with results.json, so that the crate's outputs verify."""
     assert result.statement is not None
     kept = set(result.statement["predicate"]["kept_inside"])
-    return [n for n in result.files if n not in kept and n not in (CONFIG, STATEMENT, ENVELOPE)]
+    return [n for n in result.files if n not in kept and n not in (CONFIG, STATEMENT, *ENVELOPES)]
 
 
 def _metadata(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .layout import ENVELOPE, STATEMENT, STRUCTURE
+from .layout import ENVELOPES, STATEMENT, STRUCTURE
 from .policy import Policy
 from .viewer import file_statuses, listed_files
 
@@ -100,7 +100,7 @@ def prepare_outputs(
     groups = _groups(report, evidence)
     out = [_prepare(group, policy) for group in groups]
     judged = {name for o in out for name in o.files}
-    skip = STRUCTURE | {STATEMENT, ENVELOPE}
+    skip = STRUCTURE | ENVELOPES | {STATEMENT}
     by_acro = file_statuses(results) if report is None else {}
     for name in dict.fromkeys([*listed_files(results), *present]):
         if name not in judged and name not in skip:
@@ -116,8 +116,8 @@ def _groups(report: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None
     groups: dict[str, dict[str, Any]] = {}
     for entry in _items(report.get("outputs")):
         file = str(entry.get("file") or entry.get("name"))
-        if file == ENVELOPE:
-            continue  # it is made after the statement and cannot be judged in it
+        if file in ENVELOPES:
+            continue  # made after the statement: they cannot be judged in it
         own = next((o for o in recorded if file in _strings(o.get("files"))), None)
         key = str(own["name"] if own else entry.get("output") or file)
         group = groups.setdefault(key, _from_report(key, own))

@@ -13,10 +13,13 @@ from ..base.names import name_problem, name_problems, shown
 
 STATEMENT = "certificate.json"
 ENVELOPE = "certificate.dsse.json"
+SHOWN = "certificate.dsse.txt"  # the envelope as the viewer shows and releases it
+ENVELOPES = frozenset({ENVELOPE, SHOWN})
 RESULTS = "results.json"
 CONFIG = "config.json"
 CHECKSUMS = "checksums"
 INSIDE = "inside"
+ATTACK = "attack.json"  # inside/attack.json: the one attack report that a session writes
 SALT = "salt"  # inside/salt: 32 random bytes, hex
 REVIEW = "review"  # inside/review: signed reviews, made after the certificate, so outside its digest
 CERTIFIED = "certified"  # inside/certified: what `certify` adds, outside the session statement's digest

@@ -28,7 +28,7 @@ from ..base.opening import read_member
 from ..base.strict import parse
 from .envelope import parse_envelope, sign
 from .inside import inside_digest
-from .layout import CERTIFIED, ENVELOPE, INSIDE, REVIEW, STATEMENT, Inventory, scan
+from .layout import CERTIFIED, ENVELOPE, ENVELOPES, INSIDE, REVIEW, STATEMENT, Inventory, scan
 from .seal import INSIDE_STATEMENT
 from .statement import INSIDE_SUBJECT, STATEMENT_TYPE, in_full, utc_now
 from .types import check_type, schema_problems
@@ -119,7 +119,7 @@ def _questions(
             tuple(dict.fromkeys(asked.get(f["file"], ()))),
         )
         for f in predicate["files"]
-        if not f["kept_inside"] and f["file"] in inventory.root and f["file"] not in (STATEMENT, ENVELOPE)
+        if not f["kept_inside"] and f["file"] in inventory.root and f["file"] not in (STATEMENT, *ENVELOPES)
     )
 
 

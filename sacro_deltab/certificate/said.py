@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import metadata
 from typing import Any
@@ -28,7 +28,23 @@ UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 HEX = re.compile(r"[0-9a-f]{32,128}")
 TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-]\d{2}:\d{2})")
 PERSON = re.compile(r"[^\W\d_]([^\W\d_]|[ .,'’-]){0,79}")  # a name or a role: no digits
-VERSION = re.compile(r"[0-9A-Za-z._+-]{1,40}")
+VERSION = re.compile(r"\d{1,4}(\.\d{1,4}){1,2}((a|b|rc|\.dev|\.post)\d{1,2})?")
+JOB = re.compile(r"job [A-Za-z0-9][A-Za-z0-9_.-]{0,79}, round \d{1,4}, sha256 [0-9a-f]{64}")
+_SENTENCES = (
+    "whether these people are in another cohort: there are no person ids",
+    "whether a person has several rows: rows were taken as people",
+    "differences with earlier releases whose people the ledger does not know",
+    "the session was taken up again: its private models of before are gone",
+    "no membership test of the weights: too few people to attack halves of them",
+    "The rows of all files are the same people in the same order.",
+    "Every row is another person (there is no identifier column).",
+    "results.json was reviewed in the viewer after the session was finalised",
+)
+_NOT_CHECKED = (
+    *((re.compile(re.escape(text)), text) for text in _SENTENCES),
+    (re.compile(r"ACRO record .*", re.S), "ACRO's own tables whose groups are not known: a person must review them"),
+    (re.compile(r"no membership test of the weights: .*", re.S), "no membership test of the weights could be made"),
+)
 
 
 def said(value: object) -> dict[str, Any]:
@@ -66,9 +82,21 @@ def versions() -> dict[str, str]:
 
 
 def session_versions(session: Mapping[str, Any]) -> dict[str, str]:
-    """Tool versions the session recorded, where they look like versions."""
-    pairs = sorted(mapping(session.get("tool")).items())
-    return {str(k): str(v) for k, v in pairs if VERSION.fullmatch(str(k)) and VERSION.fullmatch(str(v))}
+    """Versions of the package and of ACRO that the session recorded, where they look like versions."""
+    tool = mapping(session.get("tool"))
+    return {key: str(tool[key]) for key in ("acro", "sacro_deltab") if VERSION.fullmatch(str(tool.get(key)))}
+
+
+def closed_sentences(texts: Iterable[str]) -> list[str]:
+    """What was not checked, as it may be repeated: sentences that this package writes and no others."""
+    known = (next((said for form, said in _NOT_CHECKED if form.fullmatch(t)), None) or _job(t) for t in texts)
+    out = dict.fromkeys(known)
+    jobs = [text for text in out if text.startswith("job ")]
+    return [text for text in out if text not in jobs[1:]]  # a session works for one job
+
+
+def _job(text: str) -> str:
+    return text if JOB.fullmatch(text) else "more, which is listed inside"
 
 
 def like(value: object, form: re.Pattern[str]) -> str | None:

@@ -4,12 +4,10 @@ Order, and why (each step needs the one before; nothing is circular):
 
 1. `new_certificate_id()`; every record's `properties` carry this id and the policy digest, never a digest of the
    certificate.
-2. `write_placeholders(folder)` makes `certificate.json` and `certificate.dsse.json` with fixed bytes, so that ACRO can
-   list and copy them as records of their own.
-3. ACRO writes results.json, config.json, checksums/ and the outputs; the session writes inside/ (evidence, page,
-   attack report). Nothing in these is touched again.
-4. `seal_folder(folder, …)`: salt, second statement under inside/, then `certificate.json` over everything else, then
-   the checksum files of the two certificate files.
+2. ACRO copies the outputs and writes config.json and checksums/; the session writes results.json and inside/
+   (evidence, attack report, ACRO's own summary). Nothing in these is touched again.
+3. `seal_folder(folder, …)`: salt, second statement under inside/, then `certificate.json` over everything else, the
+   empty envelope with the text form of it that the viewer shows, then the checksum files of the three.
 
 `certificate.json` is never rewritten after that. `certify` puts a statement of its own, made from its own check, into
 the envelope, and `certificate.json` is one of the files that statement is about.
@@ -27,7 +25,8 @@ from ..base.canonical import canonical_json
 from ..base.digests import sha256_hex
 from ..base.opening import read_member
 from .inside import ensure_salt
-from .layout import CHECKSUMS, ENVELOPE, INSIDE, STATEMENT
+from .layout import CHECKSUMS, ENVELOPE, INSIDE, SHOWN, STATEMENT
+from .shown import shown_envelope
 from .statement import PAYLOAD_TYPE, Context, build, make_context, statement_bytes
 
 INSIDE_STATEMENT = "statement-inside.json"
@@ -41,20 +40,6 @@ def new_certificate_id() -> str:
 def placeholder_envelope() -> bytes:
     """Bytes of an envelope that nobody has signed."""
     return canonical_json({"payload": "", "payloadType": PAYLOAD_TYPE, "signatures": []})
-
-
-def placeholder(name: str) -> bytes:
-    """Fixed bytes of `certificate.json` or `certificate.dsse.json` before there is anything to say."""
-    if name == ENVELOPE:
-        return placeholder_envelope()
-    return canonical_json({"placeholder": "the statement is written when the session is finalised"})
-
-
-def write_placeholders(folder: Path) -> tuple[Path, Path]:
-    """Write both certificate files with fixed bytes; returns their paths (statement, envelope)."""
-    for name in (STATEMENT, ENVELOPE):
-        (folder / name).write_bytes(placeholder(name))
-    return folder / STATEMENT, folder / ENVELOPE
 
 
 def seal_folder(
@@ -96,8 +81,9 @@ def seal_folder(
     path.write_bytes(statement_bytes(outer))
     if not (folder / ENVELOPE).exists():
         (folder / ENVELOPE).write_bytes(placeholder_envelope())
+    (folder / SHOWN).write_bytes(shown_envelope((folder / ENVELOPE).read_bytes()))
     (folder / CHECKSUMS).mkdir(exist_ok=True)
-    for name in (STATEMENT, ENVELOPE):
+    for name in (STATEMENT, ENVELOPE, SHOWN):
         write_checksum(folder, name)
     return path
 

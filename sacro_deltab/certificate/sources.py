@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..base.digests import Digests, digest_bytes, digest_file
-from ..base.errors import InputError, UnreadableError
+from ..base.errors import CertificateError, InputError, UnreadableError
 from ..base.names import name_problems, shown
 from ..base.opening import LARGE, read_member
-from .layout import Inventory, scan
+from .layout import ENVELOPE, SHOWN, Inventory, scan
+from .shown import hidden_envelope
 
 VIEWER_FILES = frozenset({"summary.txt", "missing-files.txt"})  # written by the viewer into its release
 MAX_ZIP_BYTES = 1024**3
@@ -36,15 +37,15 @@ class Source:
 
     def read(self, name: str, *, limit: int = LARGE) -> bytes:
         """Bytes of one file."""
-        if self.inventory is not None:
+        if self.inventory is not None and name in self.inventory.root:
             return read_member(self.inventory.root[name], limit=limit)
         return self.members[name]
 
     def digests(self, name: str) -> Digests:
         """Both digests of one file, worked out once: all checks of one verification are about the same bytes."""
         if name not in self._known:
-            inventory = self.inventory
-            self._known[name] = digest_file(inventory.root[name]) if inventory else digest_bytes(self.members[name])
+            path = self.inventory.root.get(name) if self.inventory is not None else None
+            self._known[name] = digest_bytes(self.members[name]) if path is None else digest_file(path)
         return self._known[name]
 
 
@@ -63,7 +64,10 @@ def open_source(path: Path, *, released: bool = False) -> Source:
     """
     if path.is_dir():
         inventory = scan(path)
-        return Source(path, released, tuple(inventory.root), inventory.problems, inventory)
+        more = {}
+        if SHOWN in inventory.root and ENVELOPE not in inventory.root:
+            more = _envelope(read_member(inventory.root[SHOWN], limit=LARGE))
+        return Source(path, released, (*inventory.root, *more), inventory.problems, inventory, more)
     if path.is_file():
         return _open_zip(path)
     raise InputError("there is no such folder or zip.", path=path)
@@ -99,4 +103,14 @@ def _read_zip(path: Path, archive: zipfile.ZipFile) -> Source:
                 raise UnreadableError("the zip does not hold what it declares.", path=path)
             members[name] = data
     problems += name_problems(members)
+    if SHOWN in members and ENVELOPE not in members:
+        members |= _envelope(members[SHOWN])
     return Source(path, True, tuple(sorted(members)), tuple(problems), None, members)
+
+
+def _envelope(text: bytes) -> dict[str, bytes]:
+    """The viewer lets out the text form of the envelope alone: what is in it is read as the envelope."""
+    try:
+        return {ENVELOPE: hidden_envelope(text)}
+    except CertificateError:
+        return {}

@@ -21,13 +21,13 @@ from ..base.opening import read_member
 from ..base.strict import DATA, parse
 from .findings import PreparedOutput, prepare_outputs, worst
 from .inside import ALGORITHM, inside_digest, salted_sha256
-from .layout import CERTIFIED, ENVELOPE, RESULTS, STATEMENT, STRUCTURE, Inventory, scan
+from .layout import ATTACK, CERTIFIED, ENVELOPES, RESULTS, STATEMENT, STRUCTURE, Inventory, scan
 from .packed import full, pack
 from .policy import Policy, policy_of, waiver_json
 from .privacy import privacy_block
 from .recoverable import recoverability_block
 from .rounding import rounding_block
-from .said import TIME, UUID, like, mapping, said, session_versions, versions
+from .said import TIME, UUID, closed_sentences, like, mapping, said, session_versions, versions
 from .types import INSIDE_TYPE, PREDICATE_TYPE, STATEMENT_TYPE, TYPE_ROOT, check_type, schema_problems
 from .viewer import record_digests
 
@@ -190,8 +190,8 @@ def departures(
     predicate = statement["predicate"]
     context = make_context(
         ruleset,
-        str(predicate["certificate_id"]),
-        str(predicate["made"]["node"]),
+        str((evidence or {}).get("session", {}).get("id")),
+        "local",
         predicate["policy"]["waivers"],
         datetime.fromisoformat(predicate["made"]["time"]),
     )
@@ -214,7 +214,7 @@ def _results(inventory: Inventory) -> dict[str, Any]:
 
 
 def _subjects(inventory: Inventory, context: Context) -> dict[str, Digests]:
-    leave_out = {ENVELOPE} | ({STATEMENT} if context.stage == "session" else set())
+    leave_out = ENVELOPES | ({STATEMENT} if context.stage == "session" else set())
     for name in inventory.root.keys() - context.known.keys() - leave_out:
         context.known[name] = digest_file(inventory.root[name])
     return {name: context.known[name] for name in sorted(inventory.root) if name not in leave_out}
@@ -328,14 +328,14 @@ def _attack_reports(inventory: Inventory) -> list[dict[str, str]]:
     inside = inventory.inside or {}
     return [
         {"name": name, "salted_sha256": salted_sha256(inside, name)}
-        for name in sorted(inside)
-        if name.rsplit("/", 1)[-1].startswith("attack") and name.endswith(".json")
+        for name in inside
+        if name == ATTACK
     ]
 
 
 def _checksums(inventory: Inventory, stage: str) -> dict[str, str]:
     """Digest of each checksum file. Those of files that are written later are derived by whoever verifies."""
-    later = (ENVELOPE, STATEMENT) if stage == "session" else (ENVELOPE,)
+    later = ENVELOPES | ({STATEMENT} if stage == "session" else set())
     return {name: digest_file(path).sha256 for name, path in sorted(inventory.checksums.items()) if name not in later}
 
 
@@ -344,7 +344,7 @@ def _not_checked(report: Mapping[str, Any] | None, evidence: Mapping[str, Any] |
     if context.stage == "session":
         own.append("anything, by anyone but the session that made this folder: this statement is unsigned")
     source = evidence if report is None else report  # what a session writes does not get into a signed statement
-    told = [str(s) for s in _sequence((source or {}).get("not_checked"))]
+    told = closed_sentences(str(s) for s in _sequence((source or {}).get("not_checked")))
     return list(dict.fromkeys([*told, *context.notes, *own]))
 
 

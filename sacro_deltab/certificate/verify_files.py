@@ -11,7 +11,7 @@ from ..base.names import shown
 from ..base.opening import read_member
 from ..base.strict import parse
 from .inside import inside_digest
-from .layout import CONFIG, ENVELOPE, RESULTS, STATEMENT
+from .layout import CONFIG, ENVELOPE, RESULTS, SHOWN, STATEMENT
 from .sources import VIEWER_FILES, Source
 from .statement import INSIDE_SUBJECT
 from .viewer import ResultsReading, read_results
@@ -48,7 +48,7 @@ def _subjects(
     results: ResultsReading | None,
 ) -> Iterator[Line]:
     problems = list(source.problems)
-    skip = {ENVELOPE, RESULTS} | (VIEWER_FILES if source.released else set())
+    skip = {ENVELOPE, SHOWN, RESULTS} | (VIEWER_FILES if source.released else set())
     unlisted = [n for n in source.names if n not in subjects and n not in skip]
     changed = [n for n in source.names if n in subjects and n != RESULTS and source.digests(n).to_json() != subjects[n]]
     problems += [f"{shown(n)} was changed" for n in changed]
@@ -119,7 +119,7 @@ def _checksums(source: Source, predicate: Mapping[str, Any]) -> Iterator[Line]:
         yield "checksums", "not checked", [], "checksums/ and config.json are not part of a release"
         return
     certified: Mapping[str, str] = predicate["checksums"]
-    derived = [n for n in (STATEMENT, ENVELOPE) if n in source.names and n not in certified]
+    derived = [n for n in (STATEMENT, ENVELOPE, SHOWN) if n in source.names and n not in certified]
     expected = {*certified, *derived}
     gone = sorted(expected - set(inventory.checksums))
     kept = set(predicate["kept_inside"]) if inventory.inside is None else set()

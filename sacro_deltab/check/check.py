@@ -17,16 +17,16 @@ from ..judging.report import FileReport, Report, note
 from .acro_folder import check_acro
 from .context import Context
 from .facts_file import read_facts
-from .folder import STRUCTURE_FOLDERS, Entry, list_folder, listing_findings
+from .folder import CERTIFICATES, STRUCTURE_FOLDERS, Entry, list_folder, listing_findings
 from .hidden_n import recovered_ns
 from .known import Known
 from .ledger_check import LedgerView, open_view, pins
 from .records import Record, parse_results
 from .session_evidence import read_evidence_part
-from .session_folder import check_session
+from .session_folder import Parts, check_session
 from .session_state import Session
 from .single import check_file
-from .structure import checksum_findings, read_json_part, threshold_findings, unlisted_findings
+from .structure import checksum_findings, inside_findings, read_json_part, threshold_findings, unlisted_findings
 
 if TYPE_CHECKING:
     from ..rules import RuleSet
@@ -238,11 +238,11 @@ def _check_results_folder(
     root: Path, entries: list[Entry], context: Context, ledger: str | Path | None, report: Report
 ) -> None:
     limits = context.limits
-    data, faults = read_json_part(root, "results.json", limits)
+    value, data, faults = read_json_part(root, "results.json", limits)
     report.folder_findings += faults
     if faults:
         return
-    records, faults = parse_results(data)
+    records, faults = parse_results(value)
     report.folder_findings += faults
     report.folder_findings += unlisted_findings(entries, records)
     files = _read_listed(root, records, entries, report, limits)
@@ -250,8 +250,9 @@ def _check_results_folder(
     report.folder_findings += _foreign_json(entries, records)
     strict = context.min_n()
     config: Any = None
+    config_data = b""
     if any(entry.name == "config.json" for entry in entries):
-        config, faults = read_json_part(root, "config.json", limits)
+        config, config_data, faults = read_json_part(root, "config.json", limits)
         report.folder_findings += faults
     else:
         report.folder_findings.append(
@@ -265,12 +266,13 @@ def _check_results_folder(
     has_inside = any(entry.top == "inside" for entry in entries)
     session = Session(root, context, records, files, None, LedgerView(), strict, report)
     if ours or has_inside:
+        report.folder_findings += inside_findings(entries)
         session.evidence, faults = read_evidence_part(root, entries, limits)
         report.folder_findings += faults
         session.view = _ledger_view(root, ledger, context)
         report.folder_findings += session.view.findings
         report.privacy = {"ledger": session.view.to_json(), "recorded": (session.evidence or {}).get("privacy")}
-        check_session(session)
+        check_session(session, Parts(data, config, config_data))
     plain = [r for r in records if r not in ours and session.entry_of(r) is None and not _paper(r, has_inside, ours)]
     check_acro(report, plain, files, context, strict, n_protected=session.n_protected)
 
@@ -286,20 +288,19 @@ def _read_listed(
 ) -> dict[str, Snapshot]:
     present = {entry.name for entry in entries if entry.kind == "file"}
     files: dict[str, Snapshot] = {}
-    for record in records:
-        for ref in record.files:
-            if ref.name not in present or ref.name in files:
-                continue
+    listed = [ref.name for record in records for ref in record.files]
+    for name in dict.fromkeys([*listed, *sorted(CERTIFICATES)]):
+        if name in present:
             try:
-                files[ref.name] = take(root / ref.name, ref.name, limits)
+                files[name] = take(root / name, name, limits)
             except UnreadableError as error:
-                report.folder_findings.append(note("unreadable", "block", f"{ref.name}: {error.what}."))
+                report.folder_findings.append(note("unreadable", "block", f"{name}: {error.what}."))
     return files
 
 
 def _foreign_json(entries: list[Entry], records: list[Record]) -> Iterable[Any]:
     """Other JSON at the top that the viewer opens while it looks for the session."""
-    listed = {ref.name for record in records for ref in record.files}
+    listed = CERTIFICATES | {ref.name for record in records for ref in record.files}
     for entry in entries:
         if entry.kind == "file" and "/" not in entry.name and entry.name.lower().endswith(".json"):
             if entry.name in listed or entry.top in STRUCTURE_FOLDERS or entry.name in ("results.json", "config.json"):

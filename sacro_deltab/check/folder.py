@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..base.errors import UnreadableError
 from ..base.names import fold, path_problem
+from ..build.results import CERTIFICATE
 from ..inert.limits import Limits
 from ..judging.report import Noted, note
 
@@ -17,7 +18,7 @@ STRUCTURE = frozenset({"results.json", "config.json"})
 STRUCTURE_FOLDERS = frozenset({"checksums", "inside"})
 VIEWER_NAMES = frozenset({"outputs.json", "summary.txt", "missing-files.txt", "results.json", "config.json"})
 SUMMARIES = frozenset({"session_summary.json", "session_summary.csv"})
-CERTIFICATES = frozenset({"certificate.json", "certificate.dsse.json"})
+CERTIFICATES = frozenset({"certificate.json", "certificate.dsse.json", CERTIFICATE})
 
 
 @dataclass(frozen=True)

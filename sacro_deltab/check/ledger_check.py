@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import SacroDeltabError
 from ..base.strict import parse
 from ..inert.snapshot import Snapshot
+from ..judging.evidence import statement_digest, statement_name
 from ..judging.report import Noted, note
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ class LedgerView:
     counts: bool = False
     findings: list[Noted] = field(default_factory=list)
     ledger: Ledger | None = None
-    closed: dict[tuple[str | None, str], int] = field(default_factory=dict)  # (file name, digest) → the spend it closes
+    # (file name, digest) → the spends it closes: two trainings on one basis write one public centre
+    closed: dict[tuple[str | None, str], set[int]] = field(default_factory=dict)
     spends: dict[int, Mapping[str, Any]] = field(default_factory=dict)  # what each spend paid for
     protected: set[str | None] = field(default_factory=set)  # partitions with a spend under add_remove
 
@@ -114,25 +116,40 @@ def open_view(url: str | Path | None, pinned: list[Mapping[str, str]], *, named:
         if entry.kind == "close" and entry.ref is not None:
             body = parse(entry.body)
             if "files" not in body:  # closed with one digest: one file, whatever its name
-                view.closed.setdefault((None, str(body["sha256"])), entry.ref)
+                view.closed.setdefault((None, str(body["sha256"])), set()).add(entry.ref)
             for name, digest in body.get("files", {}).items():
-                view.closed.setdefault((str(name), str(digest)), entry.ref)
+                view.closed.setdefault((str(name), str(digest)), set()).add(entry.ref)
     return view
 
 
-def spend_of(view: LedgerView, files: Iterable[Snapshot]) -> int | None:
+def spend_of(view: LedgerView, files: Iterable[Snapshot], statement: Mapping[str, Any] | None) -> int | None:
     """Number of the spend whose closing entry names exactly these bytes under these names, or None.
 
     Every file of an output must be closed, all by the same spend: bytes of a noisy release under another name, or a
-    changed file beside an honest one, prove nothing.
+    changed file beside an honest one, prove nothing. Where several spends closed the same bytes, it is the one that
+    the output's own statement names.
     """
     if not view.counts:
         return None
-    found = set()
-    for snapshot in files:
-        spend = view.closed.get((snapshot.name, snapshot.sha256))
-        found.add(view.closed.get((None, snapshot.sha256)) if spend is None else spend)
-    return found.pop() if len(found) == 1 else None
+    found = [
+        view.closed.get((snapshot.name, snapshot.sha256)) or view.closed.get((None, snapshot.sha256), set())
+        for snapshot in files
+    ]
+    common = set.intersection(*found) if found else set()
+    named = ((statement or {}).get("ledger") or {}).get("entry")
+    return named if named in common else min(common, default=None)
+
+
+def statement_findings(view: LedgerView, spend: int | None, entry: Mapping[str, Any]) -> Iterable[Noted]:
+    """The statement about the noise, which a certificate repeats: word for word the one that was closed with it."""
+    if entry["privacy"] is None:
+        return
+    closed = view.closed.get((statement_name(str(entry["name"])), statement_digest(entry["privacy"])), set())
+    if spend is not None and spend not in closed:
+        yield _differs("The statement about the noise is not the one that the ledger was closed with.")
+    applied = entry["facts"]["facts"].get("dp.applied", {}).get("value")
+    if applied is not True:
+        yield _differs("A statement about noise stands beside an output that was not noised.")
 
 
 def spend_findings(

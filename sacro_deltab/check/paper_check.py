@@ -7,52 +7,47 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import SacroDeltabError
+from ..build.results import CERTIFICATE
 from ..judging.report import FileReport, Noted, note
 from .folder import CERTIFICATES
-from .records import Record
 
 if TYPE_CHECKING:
     from ..certificate.envelope import ParsedEnvelope
     from .session_state import Session
 
+ENVELOPE = "certificate.dsse.json"
 _STEP = "Run `sacro-deltab certify` or finalise the session again; never edit a certificate."
 
 
-def judge_certificate(session: Session, record: Record, report: FileReport) -> None:
-    """`certificate.json` and `certificate.dsse.json`."""
-    snapshot = session.files.get(report.file)
-    report.title = "Certificate" if report.file == "certificate.json" else "Signed certificate"
-    if snapshot is None:
-        return
-    from .session_records import record_texts
+def judge_certificate(session: Session, report: FileReport) -> None:
+    """The three files of a certificate; the one that the viewer shows and releases answers for all."""
+    report.title = "Certificate"
+    for name, judge in (("certificate.json", _statement), (ENVELOPE, _envelope), (CERTIFICATE, _text)):
+        snapshot = session.files.get(name)
+        if snapshot is None:
+            report.add(note("certificate", "block", f"There is no {name}.", next_step=_STEP))
+            continue
+        try:
+            report.add(*judge(session, snapshot.data))
+        except SacroDeltabError as error:
+            report.add(note("certificate", "block", f"{name} is no certificate: {error.what}.", next_step=_STEP))
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            what = type(error).__name__
+            report.add(note("certificate", "block", f"{name} is no certificate ({what}).", next_step=_STEP))
 
-    report.add(*record_texts(record))
-    try:
-        if report.file == "certificate.json":
-            report.add(*_statement(session, snapshot.data))
-        else:
-            report.add(*_envelope(session, snapshot.data))
-    except SacroDeltabError as error:
-        report.add(note("certificate", "block", f"It is not a certificate: {error.what}.", next_step=_STEP))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        report.add(note("certificate", "block", f"It is not a certificate ({type(error).__name__}).", next_step=_STEP))
+
+def _text(session: Session, data: bytes) -> Iterator[Noted]:
+    """The text that the viewer shows: what the envelope makes, byte for byte."""
+    from ..certificate.shown import shown_envelope
+
+    if shown_envelope(session.files[ENVELOPE].data) != data:
+        yield note("certificate", "block", f"{CERTIFICATE} is not the text of the signed record.", next_step=_STEP)
 
 
 def _statement(session: Session, data: bytes) -> Iterator[Noted]:
-    from ..base.canonical import canonical_json, read_canonical
+    from ..base.canonical import read_canonical
 
     statement = read_canonical(data, path="certificate.json", what="statement")
-    if set(statement) == {"placeholder"}:
-        yield note(
-            "certificate",
-            "review",
-            "The certificate is still a placeholder: the session was not finished.",
-            next_step=_STEP,
-            asks=("Is a certificate expected with this release?",),
-        )
-        if data != canonical_json({"placeholder": "the statement is written when the session is finalised"}):
-            yield note("certificate", "block", "The placeholder holds something else.", next_step=_STEP)
-        return
     yield from _subjects(session, statement)
     yield from _rebuilt(session, statement)
 

@@ -93,6 +93,8 @@ def evidence_findings(session: Session) -> None:
         )
     for who in ("declared", "attested"):
         said = evidence["session"][who]
+        if set(said["facts"]) - set(session.context.ruleset.facts):
+            report.folder_findings.append(note("evidence", "block", f"Something {who} is no fact of the rules."))
         report.declared += [
             {
                 "name": name,

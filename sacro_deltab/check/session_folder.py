@@ -6,20 +6,33 @@ again, and compared byte for byte with the file that is asked to leave.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
 from ..inert.reading import kind_of, read_content
 from ..judging.documents import document_of_json
 from ..judging.plausible import repeated_types
 from ..judging.report import FileReport, note
 from .folder import CERTIFICATES, SUMMARIES
+from .rebuilt import output_findings, rebuild, stub_findings
 from .records import FileRef, Record
 from .session_evidence import evidence_findings, learn
-from .session_output import judge_output_record, screen_file
-from .session_records import record_texts, stub_faults
+from .session_output import judge_output_record, judge_withheld, screen_file
 from .session_state import Session
 from .tables_check import attack, number_findings
 
 
-def check_session(session: Session) -> None:
+@dataclass(frozen=True)
+class Parts:
+    """results.json and config.json as they were read."""
+
+    results: bytes
+    config: Any
+    config_bytes: bytes
+
+
+def check_session(session: Session, parts: Parts) -> None:
     """Judge every record of the folder into `session.report`."""
     evidence_findings(session)
     for record in session.records:
@@ -28,6 +41,7 @@ def check_session(session: Session) -> None:
     cohort = session.context.cohort
     if cohort is not None:
         cohort.sources.learn(session.evidence)
+    rebuild(session, parts.results, parts.config, parts.config_bytes)
     _attack(session)
     session.report.folder_findings += repeated_types(
         session.documents, session.context.known.ns, session.context.min_n()
@@ -82,27 +96,6 @@ def _judge_record(session: Session, record: Record) -> list[FileReport]:
             _judge_paper(session, record, report)
         return reports
     entry = session.entry_of(record)
-    stub = stub_faults(session, record)
-    known = session.evidence is None or entry is not None
-    if stub is not None and known and (entry is None or entry["kept_inside"]):
-        for report in reports:
-            report.kept_inside = True
-            report.findings = [*stub]
-            report.title = None if entry is None else entry["title"]
-            report.type = None if entry is None else entry["type"]
-            report.add(*record_texts(record))
-        if record.status != "fail":
-            reports[0].add(
-                note("status", "block", f"results.json says {record.status} for an output that stays inside.")
-            )
-        if any(finding.verdict == "fail" for finding in reports[0].findings):
-            for report in reports:
-                report.kept_inside = False
-        else:
-            for report in reports:
-                report.add(note("kept-inside", "block", "Withheld: only this note is in the folder, not the table."))
-        session.report.kept_inside += [report.file for report in reports if report.kept_inside]
-        return reports
     if entry is None:
         for report in reports:
             report.add(
@@ -115,8 +108,22 @@ def _judge_record(session: Session, record: Record) -> list[FileReport]:
             )
             screen_file(session, report, typed=False)
         return reports
+    if entry["kept_inside"]:
+        _judge_stub(session, record, entry, reports[0])
+        return reports
     judge_output_record(session, record, entry, reports)
     return reports
+
+
+def _judge_stub(session: Session, record: Record, entry: Mapping[str, Any], report: FileReport) -> None:
+    """An output that stays inside: its note and its record may say no more than its findings."""
+    report.title, report.type, report.output = entry["title"], entry["type"], entry["name"]
+    report.add(*output_findings(session, record, entry), *stub_findings(session, entry))
+    report.add(*judge_withheld(session, entry))
+    if report.verdict != "fail":
+        report.kept_inside = True
+        report.add(note("kept-inside", "block", "Withheld: only this note is in the folder, not the table."))
+        session.report.kept_inside.append(report.file)
 
 
 def file_report(session: Session, ref: FileRef) -> FileReport:
@@ -133,6 +140,9 @@ def file_report(session: Session, ref: FileRef) -> FileReport:
 
 
 def _judge_paper(session: Session, record: Record, report: FileReport) -> None:
+    if report.file in SUMMARIES and session.evidence is not None:
+        report.add(note("summary-record", "block", "ACRO's summary of a session of ours stays in inside/."))
+        return
     if report.file in SUMMARIES:
         report.kept_inside = keeps_inside(record)
         if not report.kept_inside:
@@ -144,4 +154,4 @@ def _judge_paper(session: Session, record: Record, report: FileReport) -> None:
     from .paper_check import judge_certificate
 
     report.type = "certificate"
-    judge_certificate(session, record, report)
+    judge_certificate(session, report)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from ..base.errors import InputError, SacroDeltabError
 from ..inert.reading import IMAGES
 from ..judging.documents import marked_rows
+from ..judging.judge import Judged
 from ..judging.plausible import cells_of_text, linked, shape_findings
 from ..judging.report import FileReport, Noted, note
 from ..outputs import MARK, OutputDocument
 from ..rules.facts import Fact, Facts, Provider, facts_from_json
 from .detect import screen
 from .known import Known
-from .ledger_check import spend_findings, spend_of, unproved
+from .ledger_check import spend_findings, spend_of, statement_findings, unproved
+from .rebuilt import noised, output_findings, picture_findings, same_rules, told_findings
 from .records import Record
-from .session_records import record_faults
 from .session_state import Session
 from .single import differences, own_facts, parts_missing
 from .tables_check import TableFindings
@@ -28,7 +28,8 @@ def judge_output_record(session: Session, record: Record, entry: Mapping[str, An
     shared = FileReport(reports[0].file, type=entry["type"], title=entry["title"], output=entry["name"])
     document = _document(session, entry, reports, shared)
     files = [session.files[ref.name] for ref in record.files if ref.name in session.files]
-    spend = spend_of(session.view, files)
+    spend = spend_of(session.view, files, entry["privacy"])
+    shared.add(*statement_findings(session.view, spend, entry))
     if document is not None:
         _judge_document(session, entry, document, shared, spend is not None)
     elif entry["type"] == "plot":
@@ -38,9 +39,7 @@ def judge_output_record(session: Session, record: Record, entry: Mapping[str, An
     if spend is not None:
         said = facts_from_json(entry["facts"], recorded=True)
         shared.add(*spend_findings(session.view, spend, said, entry["privacy"], str(entry["name"])))
-    shared.add(*record_faults(record, entry, document, shared))
-    if entry["kept_inside"]:
-        shared.add(note("status", "block", "The evidence says this stays inside, but its numbers are in the folder."))
+    shared.add(*output_findings(session, record, entry))
     for report in reports:
         report.type, report.title, report.output = shared.type, shared.title, shared.output
         report.met, report.facts = shared.met, shared.facts
@@ -173,6 +172,8 @@ def _judge_document(
         shared.add(note("evidence", "block", f"The evidence does not fit the output: {error.what}."))
         return
     shared.add_decision(judged.decision, judged.facts)
+    certain = same_rules(session) and (proved or not noised(facts)) and session.view.counts
+    shared.add(*told_findings(session, entry, judged, certain=certain))
     for problem in judged.problems:
         shared.add(note("not-transformed", "block", f"It is not in the form that may leave: {problem}."))
     if judged.document is not None:
@@ -297,35 +298,35 @@ def _judge_plot(session: Session, entry: Mapping[str, Any], shared: FileReport) 
         *_n_protected(session, facts),
     )
     try:
-        shared.add_decision(
-            decide(session.context.ruleset, facts, waivers=session.context.waivers, today=session.context.today),
-            facts,
-        )
+        decision = decide(session.context.ruleset, facts, waivers=session.context.waivers, today=session.context.today)
     except InputError as error:
         shared.add(note("evidence", "block", f"The evidence does not fit the plot: {error.what}."))
-    if _redrawn(session, entry):
         return
-    shared.add(
-        note(
-            "image",
-            "review",
-            "A person must look at the picture: its pixels are not judged.",
-            asks=("Does any mark, label or outlier of the picture show one person or a small group?",),
+    shared.add_decision(decision, facts)
+    certain = same_rules(session) and session.view.counts
+    shared.add(*told_findings(session, entry, Judged(decision, None, facts), certain=certain))
+    shared.add(*picture_findings(session, entry))
+
+
+def judge_withheld(session: Session, entry: Mapping[str, Any]) -> Iterator[Noted]:
+    """Whether the rules lead to the reasons that the note of a withheld output states."""
+    from ..judging.judge import judge_output
+
+    shared = FileReport(str(entry["name"]))
+    raw = _raw(entry, shared)
+    if raw is None:
+        yield from shared.findings
+        return
+    facts = _facts(session, entry, raw, proved=False)
+    try:
+        judged = judge_output(
+            session.context.ruleset, facts, raw, waivers=session.context.waivers, today=session.context.today
         )
-    )
-
-
-def _redrawn(session: Session, entry: Mapping[str, Any]) -> bool:
-    """Whether the PNG is, pixel by pixel, the picture of a released table: then the table's verdict is the plot's."""
-
-    from ..session.plots import draws
-
-    raw = entry["raw"] or {}
-    source = session.documents.get(str((raw.get("about") or {}).get("plot_of")))
-    pictures = [session.files[name].data for name in entry["files"] if name in session.files]
-    if source is None or len(pictures) != 1:
-        return False
-    return draws(replace(source, name=entry["name"], title=entry["title"], type="plot"), pictures[0])
+    except SacroDeltabError as error:
+        yield note("evidence", "block", f"The evidence does not fit the output: {error.what}.")
+        return
+    certain = same_rules(session) and not noised(facts) and session.view.counts
+    yield from told_findings(session, entry, judged, certain=certain)
 
 
 def screen_file(session: Session, report: FileReport, *, typed: bool) -> None:

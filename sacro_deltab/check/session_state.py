@@ -33,6 +33,7 @@ class Session:
     contents: dict[str, Content] = field(default_factory=dict)
     read: dict[str, tuple[OutputDocument | None, list[Noted]]] = field(default_factory=dict)
     tables: TableFindings | None = None
+    expected: dict[str, dict[str, Any]] = field(default_factory=dict)  # records as the evidence makes them
     _protected: bool | None = None
     _by_file: dict[str, Mapping[str, Any]] | None = None
 

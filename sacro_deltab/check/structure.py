@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -97,12 +98,17 @@ def threshold_findings(config: Any, parameters: Mapping[str, Any]) -> tuple[list
     return rows, findings
 
 
-def read_json_part(root: Path, name: str, limits: Limits) -> tuple[Any, list[Noted]]:
-    """A structural JSON file, or what is wrong with it."""
+def read_json_part(root: Path, name: str, limits: Limits) -> tuple[Any, bytes, list[Noted]]:
+    """A structural JSON file with its bytes, or what is wrong with it."""
     try:
-        return parse(read_part(root, name, limits).data, path=name, bounds=limits.json), []
+        data = read_part(root, name, limits).data
+        return parse(data, path=name, bounds=limits.json), data, []
     except UnreadableError as error:
-        return None, [note("unreadable", "block", f"{name}: {error.what}.", next_step="Finalise the session again.")]
+        return (
+            None,
+            b"",
+            [note("unreadable", "block", f"{name}: {error.what}.", next_step="Finalise the session again.")],
+        )
 
 
 def unlisted_findings(entries: list[Entry], records: list[Record]) -> Iterator[Noted]:
@@ -119,7 +125,7 @@ def unlisted_findings(entries: list[Entry], records: list[Record]) -> Iterator[N
                     next_step="Take it out of the folder.",
                 )
             continue
-        if entry.top in STRUCTURE_FOLDERS or entry.name in STRUCTURE or entry.name in listed or entry.kind != "file":
+        if entry.top in STRUCTURE_FOLDERS or entry.name in STRUCTURE | CERTIFICATES | listed or entry.kind != "file":
             continue
         yield note(
             "unlisted",
@@ -134,3 +140,22 @@ def unlisted_findings(entries: list[Entry], records: list[Record]) -> Iterator[N
 def digest(data: bytes) -> str:
     """SHA-256 in hex."""
     return sha256_hex(data)
+
+
+_INSIDE = re.compile(
+    r"inside(/(evidence\.json|attack\.json|salt|statement-inside\.json|session_summary\.(json|csv)"
+    r"|certified(/(statement-inside\.json|certificate\.html))?"
+    r"|review(/[a-z0-9]{1,12}-\d{4}\.(sealed|opened)\.dsse\.json)?))?"
+)
+
+
+def inside_findings(entries: list[Entry]) -> Iterator[Noted]:
+    """Files of inside/ that no session, certificate or review writes: a name can carry what nobody judges."""
+    strange = [entry.name for entry in entries if entry.top == "inside" and not _INSIDE.fullmatch(entry.name)]
+    if strange:
+        yield note(
+            "inside",
+            "block",
+            f"inside/ holds what no session writes ({len(strange)} entries).",
+            next_step="Take it out of the folder.",
+        )

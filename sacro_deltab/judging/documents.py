@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import PurePosixPath
 
@@ -140,6 +140,12 @@ def free_text(document: OutputDocument) -> Iterator[Noted]:
         yield note(
             "numbers-in-names", "block", f"{decimals} names hold decimal numbers; names are not judged or rounded."
         )
+
+
+def free_text_of(texts: Iterable[str]) -> Iterator[Noted]:
+    """Names and titles on their own."""
+    for text in texts:
+        yield from _judge_text("a name or title", text)
 
 
 def _unordered_numbers(labels: list[str]) -> bool:

@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ..base.canonical import canonical_line
+from ..base.digests import sha256_hex
 from ..base.errors import InputError
 from ..base.schemas import faults
 
@@ -34,6 +36,16 @@ def dump_evidence(data: Mapping[str, Any]) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
     return "{\n" + ",\n".join(f"{text(key)}: {text(value)}" for key, value in data.items()) + "\n}\n"
+
+
+def statement_name(output: str) -> str:
+    """Under which name the ledger keeps the digest of an output's statement about noise."""
+    return f"inside/evidence.json#{output}"
+
+
+def statement_digest(statement: Mapping[str, Any]) -> str:
+    """Digest of a statement about noise."""
+    return sha256_hex(canonical_line(statement))
 
 
 def evidence_errors(data: Any) -> list[str]:

@@ -495,7 +495,7 @@ class DeltabSession(SessionCore):
         for made in [other.name for other in self.entries if other.made_of == name]:
             self.drop(made)
             self.went_along.add(made)
-        self.live.results.results.pop(entry.uid, None)
+        self.live.results.results.pop(entry.name, None)
         self.entries.remove(entry)
         self.state.linked.retract(name)
         self.state.traces = [trace for trace in self.state.traces if trace.output != name]

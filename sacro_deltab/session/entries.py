@@ -38,12 +38,11 @@ class Entry:
     kept_inside: bool
     facts: Facts
     decision: Mapping[str, Any]  # decision_to_json(inside)
-    reasons: tuple[str, ...]  # outside view
+    told: tuple[Mapping[str, Any], ...]  # the findings as they may leave: what the record says
     document: OutputDocument | None
     raw: OutputDocument | None
     privacy: Mapping[str, Any] | None
     files: tuple[str, ...]
-    uid: str
     suppressed: tuple[str, ...] = ()
     complementary: tuple[str, ...] = ()
     spends: tuple[int, ...] = ()
@@ -58,6 +57,11 @@ class Entry:
         origin = self.facts.get("n.origin")
         return not self.kept_inside and (origin is None or origin.value == "exact")
 
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why, in words that may leave."""
+        return tuple(dict.fromkeys(str(one["text"]) for one in self.told))
+
     def to_evidence(self) -> dict[str, Any]:
         """One entry of `outputs` in the evidence file."""
         return {
@@ -65,11 +69,11 @@ class Entry:
             "type": self.type,
             "title": self.title,
             "files": list(self.files),
-            "uid": self.uid,
             "status": self.status,
             "kept_inside": self.kept_inside,
             "facts": facts_to_json(self.facts),
             "decision": dict(self.decision),
+            "told": [dict(one) for one in self.told],
             "privacy": None if self.privacy is None else dict(self.privacy),
             "raw": None if self.raw is None else self.raw.to_data(),
             "suppressed": list(self.suppressed),
@@ -83,7 +87,6 @@ class Entry:
         return {
             **self.to_evidence(),
             "summary": self.summary,
-            "reasons": list(self.reasons),
             "document": None if self.document is None else self.document.to_data(),
             "spends": list(self.spends),
             "n": self.n,
@@ -102,12 +105,11 @@ class Entry:
             kept_inside=data["kept_inside"],
             facts=facts_from_json(data["facts"], recorded=False),
             decision=data["decision"],
-            reasons=tuple(data["reasons"]),
+            told=tuple(data["told"]),
             document=None if data["document"] is None else OutputDocument.from_json(data["document"]),
             raw=None if data["raw"] is None else OutputDocument.from_json(data["raw"]),
             privacy=data["privacy"],
             files=tuple(data["files"]),
-            uid=data["uid"],
             suppressed=tuple(data["suppressed"]),
             complementary=tuple(data["complementary"]),
             spends=tuple(data["spends"]),

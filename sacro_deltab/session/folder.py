@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 from ..base.digests import sha256_hex
 from ..base.errors import InputError, SacroDeltabError
 from ..base.strict import DATA, read_object
-from ..certificate.seal import placeholder, seal_folder
-from ..judging.evidence import dump_evidence
-from ..judging.record import Draft, add_record, validate_draft
+from ..build.results import own_records, results_bytes
+from ..certificate.seal import seal_folder
+from ..judging.evidence import dump_evidence, statement_digest, statement_name
+from .header import session_block
 from .recheck import recheck
 
 if TYPE_CHECKING:
     from .core import SessionCore
 
-STATEMENT = "certificate.json"
-ENVELOPE = "certificate.dsse.json"
 ARTIFACTS = Path("acro_artifacts")
+SUMMARIES = frozenset({"session_summary.json", "session_summary.csv"})
 
 
 def write_folder(session: SessionCore, target: Path) -> Path:
@@ -85,35 +85,28 @@ def _free(target: Path) -> Path:
 
 
 def _write(session: SessionCore, folder: Path) -> None:
-
-    staging = session.journal.files
-    for name, what in ((STATEMENT, "Unsigned statement of this folder."), (ENVELOPE, "Place of the signed envelope.")):
-        (staging / name).unlink(missing_ok=True)
-        session.journal.stage(name, placeholder(name))
-        draft = Draft(
-            name=name,
-            status="pass",
-            summary=f"pass; {what[0].lower()}{what[1:-1]}, checked by sacro-deltab check and certify",
-            properties={
-                "method": "deltab_certificate",
-                "sacro_deltab": f"{session.ruleset.id} {session.ruleset.version} sha256:{session.ruleset.sha256}",
-                "certificate_id": session.id,
-            },
-            files=(staging / name,),
-            command="sacro_deltab: certificate",
-            comments=(what,),
-        )
-        validate_draft(draft, taken=[f for e in session.entries for f in e.files])
-        add_record(session.live, draft)
     _finalise_acro(session, folder)
-    _check_results(folder)
+    evidence = build_evidence(session)
     inside = folder / "inside"
     inside.mkdir(mode=0o700)
-    evidence = build_evidence(session)
+    documents = {entry.name: entry.document for entry in session.entries}
+    own = own_records(evidence, documents)
+    others = _acro_records(folder, own)
+    for uid in [uid for uid in others if _is_summary(others[uid])]:
+        for file in others.pop(uid)["files"]:  # ACRO's overview of the session is for the checker: it stays inside
+            (folder / file["name"]).rename(inside / file["name"])
+            (folder / "checksums" / f"{file['name']}.txt").unlink(missing_ok=True)
+    (folder / "results.json").write_bytes(results_bytes(evidence, own, others))
+    digest = sha256_hex((folder / "results.json").read_bytes())
+    (folder / "checksums" / "results.json.txt").write_text(digest, encoding="ascii")
     (inside / "evidence.json").write_text(dump_evidence(evidence), encoding="utf-8")
     if session.attack_report is not None:
         shutil.copyfile(session.attack_report, inside / "attack.json")
     _statement(session, folder, evidence)
+
+
+def _is_summary(record: Mapping[str, Any]) -> bool:
+    return all(str(file["name"]) in SUMMARIES for file in record["files"])
 
 
 def _finalise_acro(session: SessionCore, folder: Path) -> None:
@@ -134,8 +127,8 @@ def _finalise_acro(session: SessionCore, folder: Path) -> None:
         raise InputError("ACRO wrote no results.json", path=folder)
 
 
-def _check_results(folder: Path) -> None:
-    """What would break the viewer: a record without files, a NaN, files of one name, a missing file."""
+def _acro_records(folder: Path, own: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Records that are not ours; refused where one breaks the viewer: no files, a NaN, names twice, a file gone."""
     try:
         data = read_object(folder / "results.json", bounds=DATA)
     except InputError:
@@ -160,6 +153,7 @@ def _check_results(folder: Path) -> None:
             seen[name.lower()] = uid
             if Path(name).name != name or not (folder / name).is_file():
                 raise InputError(f"record {uid!r} names a file that is not in the folder", place=name)
+    return {str(uid): record for uid, record in data["results"].items() if uid not in own}
 
 
 def _statement(session: SessionCore, folder: Path, evidence: dict[str, Any]) -> None:
@@ -170,32 +164,12 @@ def _statement(session: SessionCore, folder: Path, evidence: dict[str, Any]) -> 
 
 def build_evidence(session: SessionCore) -> dict[str, Any]:
     """Content of `inside/evidence.json`."""
-    from .recording import tool_version  # late: brings numpy
-
     linked = session.state.linked
     names: list[str | None] = [*linked.variables()] or [None]
     problems = [p.to_json() for v in names if (p := linked.problem(v, fixed=False)) is not None]
-    profile = session.ruleset.profile
     return {
         "schema": "sacro_deltab/evidence/1",
-        "session": {
-            "id": session.id,
-            "cohort": session.cohort,
-            "unit": "person",
-            "rule_set": {
-                "id": session.ruleset.id,
-                "version": session.ruleset.version,
-                "sha256": session.ruleset.sha256,
-            },
-            "profile": None if profile is None else {"id": profile.id, "sha256": profile.sha256},
-            "tool": dict(part.split(" ", 1) for part in tool_version().split(", ")),
-            "started": session.started,
-            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-            "declared": session.declared.to_json(),
-            "attested": session.attested.to_json(),
-            "acro_config_changes": list(session.config_changes),
-            "salt": session.salt,
-        },
+        "session": session_block(session, datetime.now(UTC).isoformat(timespec="seconds")),
         "outputs": [entry.to_evidence() for entry in session.entries],
         "tables": problems[0] if problems else None,
         "tables_more": problems[1:],
@@ -217,6 +191,11 @@ def _close_spends(session: SessionCore, digests: dict[str, str]) -> None:
             if spend in entry.spends
             for name in entry.files
             if name in digests
+        }
+        files |= {
+            statement_name(entry.name): statement_digest(entry.privacy)
+            for entry in session.entries
+            if spend in entry.spends and entry.privacy is not None
         }
         session.budget.ledger.close_spend(spend, files, who=session.budget.who)
     record_releases(session, session.entries, digests)

@@ -30,7 +30,7 @@ def add_foreign(session: SessionCore) -> None:
     for name in session.state.foreign:
         session.state.linked.retract(name)
     session.state.foreign.clear()
-    ours = {entry.uid for entry in session.entries}
+    ours = {entry.name for entry in session.entries}
     for uid, record in session.live.results.results.items():
         if uid in ours:
             continue

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from ..base.errors import SacroDeltabError
 from ..judging.judge import CELL_KIND, Judged, judge_output
+from ..judging.shape import shaped
 from ..measure.context import Attacked, Context
 from ..measure.linked import LinkedTables
 from ..measure.table_audit import TableAudit
 from ..outputs.document import MARK
 from .entries import Candidate
-from .shape import shaped
 
 if TYPE_CHECKING:
     from .core import SessionCore
@@ -95,7 +95,7 @@ class Planner:
         judged = judge_output(
             session.ruleset, candidate.facts, candidate.document, table=table, waivers=session.waivers
         )
-        return shaped(session, judged)
+        return shaped(session.ruleset, judged)
 
     def judge(self, names: Iterable[str]) -> Outcome:
         """Choose cells for some outputs together, attack them together, and let the rules judge each."""

@@ -65,7 +65,7 @@ def _refuse_exact_n(session: SessionCore) -> None:
                 f"{entry.name} rests on an exact N, and by now an add_remove release on these people protects N",
                 next_step=f"Take it back with session.drop({entry.name!r}), then finalise.",
             )
-    ours = {entry.uid for entry in session.entries}
+    ours = {entry.name for entry in session.entries}
     for uid in session.live.results.results:
         if uid not in ours:
             raise RefusedError(

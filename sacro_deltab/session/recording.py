@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..base.errors import InputError, SacroDeltabError
-from ..base.version import __version__
+from ..build.record import BROKEN, stub, summary, told_of
+from ..build.record import record as built
 from ..judging.judge import Judged, judge_output
-from ..judging.record import Draft, add_record, stub_csv, summary_text, suppressed_cells, validate_draft
+from ..judging.shape import shaped
 from ..measure.context import Context
 from ..measure.mapped import mapped
 from ..measure.numbers import moments, with_output
-from ..outputs.document import MARK, OutputDocument
+from ..outputs.document import MARK
 from ..rules import decision_to_json, outside_findings
 from ..rules.facts import Facts
 from ..rules.types import Decision, Effect, Finding
 from ..tables.solver import SolverError
+from .acro_records import add_record, draft_of, validate_draft
 from .entries import Candidate, Entry
+from .header import header
 from .history import history_facts, load_earlier
 from .nearness import nearness
-from .shape import refuse_hidden_text, shaped
+from .shape import refuse_hidden_text
 from .state import config_changes, config_digest
 from .tables import merges
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from .core import SessionCore
 
 WEIGHTS = frozenset({"folded_weights", "beta1"})  # with one of them a reader can compute deltas
-BROKEN = "the check could not be completed, so the output stays inside"
-
 
 def record(session: SessionCore, candidate: Candidate, *, preview: bool = False) -> tuple[Candidate, Entry]:
     """Judge a candidate and add it to the session; with `preview` nothing is added.
@@ -59,27 +57,26 @@ def record(session: SessionCore, candidate: Candidate, *, preview: bool = False)
 def entry_of(session: SessionCore, candidate: Candidate, judged: Judged, notes: tuple[str, ...]) -> Entry:
     """The record of a judgement, without files."""
     document = judged.document
-    findings = outside_findings(judged.decision, session.ruleset)
+    told = told_of(outside_findings(judged.decision, session.ruleset))
     return Entry(
         name=candidate.document.name,
         type=candidate.document.type,
         title=candidate.document.title,
         status=judged.status,
-        summary=summary_text(
+        summary=summary(
             judged.status,
-            findings,
+            told,
             rule_set=f"{session.ruleset.id} {session.ruleset.version}",
             marked=document is not None and any(MARK in row for row in document.rows),
         ),
         kept_inside=document is None,
         facts=judged.facts,
         decision=decision_to_json(judged.decision, "inside"),
-        reasons=tuple(_reasons(findings)),
+        told=tuple(told),
         document=document,
         raw=candidate.document,
         privacy=candidate.privacy,
         files=(),
-        uid="",
         suppressed=tuple(sorted(judged.suppressed)),
         complementary=tuple(sorted(judged.complementary)),
         spends=() if candidate.receipt is None else (int(candidate.receipt.entry),),
@@ -122,7 +119,7 @@ def judge(session: SessionCore, candidate: Candidate) -> tuple[Judged, tuple[str
             table=Context(session.state.linked, candidate.cells, candidate.moments),
             waivers=session.waivers,
         )
-        judged = shaped(session, judged)
+        judged = shaped(session.ruleset, judged)
     except SacroDeltabError as error:
         if not isinstance(error, SolverError):
             raise
@@ -191,31 +188,18 @@ def _add(session: SessionCore, candidate: Candidate, entry: Entry) -> Entry:
 def revise(session: SessionCore, old: Entry, candidate: Candidate, judged: Judged, notes: tuple[str, ...]) -> Entry:
     """Put another judgement of an output in the place of the one that stands, in the records too."""
     results = session.live.results
-    kept, number = results.results.pop(old.uid), results.output_id
-    order = [*results.results]
+    kept = results.results.pop(old.name)
+    place = session.entries.index(old)
     session.entries.remove(old)
     for name in old.files:
         (session.journal.files / name).unlink(missing_ok=True)
     try:
         done = _written(session, candidate, entry_of(session, candidate, judged, notes))
     except BaseException:
-        results.results[old.uid] = kept
+        results.results[old.name] = kept
         raise
-    made, results.output_id = results.results.pop(done.uid), number
-    made.uid = old.uid
-    results.results[old.uid] = made
-    for uid in order:  # in the order of the numbers that ACRO gave
-        if _number(uid) > _number(old.uid):
-            results.results[uid] = results.results.pop(uid)
-    done = replace(done, uid=old.uid)
-    place = next((i for i, e in enumerate(session.entries) if _number(e.uid) > _number(old.uid)), len(session.entries))
     session.entries.insert(place, done)
     return done
-
-
-def _number(uid: str) -> int:
-    tail = uid.rpartition("_")[2]
-    return int(tail) if tail.isdigit() else 0
 
 
 def _written(session: SessionCore, candidate: Candidate, entry: Entry) -> Entry:
@@ -225,29 +209,16 @@ def _written(session: SessionCore, candidate: Candidate, entry: Entry) -> Entry:
     try:
         for name, body in _bodies(entry, candidate):
             staged.append(session.journal.stage(name, body))
-        files = tuple(path.name for path in staged)
-        draft = Draft(
-            name=entry.name,
-            status=entry.status,
-            summary=entry.summary,
-            properties=properties(session, entry),
-            files=tuple(staged),
-            sdc=sdc_of(entry.document),
-            fair={"analysis_name": f"sacro_deltab {entry.type}", "dependent": "brain-age delta", "independent": []},
-            command=f"sacro_deltab: {entry.type}",
-            comments=(f"{entry.title}. Kept inside: the file only says why.",)
-            if entry.kept_inside
-            else (entry.title + ".",),
-        )
+        done = replace(entry, files=tuple(path.name for path in staged))
+        draft = draft_of(built(done.to_evidence(), done.document, header(session)), session.journal.files)
         taken = [name for other in session.entries for name in other.files]
         validate_draft(draft, taken=taken)
-        uid = f"output_{session.live.results.output_id}"
-        done = replace(entry, files=files, uid=uid)
         _keep_values(session, candidate)
         trace = None if candidate.trace is None else candidate.trace.to_json()
         session.journal.write("output", {"entry": done.to_journal(), "cells": _cells_json(candidate), "trace": trace})
         journalled = True
-        return replace(done, uid=add_record(session.live, draft))
+        add_record(session.live, draft)
+        return done
     except BaseException:
         for path in staged:
             path.unlink(missing_ok=True)
@@ -256,55 +227,15 @@ def _written(session: SessionCore, candidate: Candidate, entry: Entry) -> Entry:
         raise
 
 
-def properties(session: SessionCore, entry: Entry) -> dict[str, Any]:
-    """What travels with the record: rule set and digest, certificate id, the word for the noise."""
-    privacy = "none" if entry.privacy is None else str(entry.privacy["label"])
-    out: dict[str, Any] = {
-        "method": f"deltab_{entry.type}",
-        "sacro_deltab": f"{session.ruleset.id} {session.ruleset.version} sha256:{session.ruleset.sha256}",
-        "certificate_id": session.id,
-        "acro": tool_version(),
-        "label": privacy,
-    }
-    if session.ruleset.profile is not None:
-        profile = session.ruleset.profile
-        out["rule_set"] = f"with profile {profile.id} sha256:{profile.sha256}"
-    if session.config_changes:
-        out["session"] = "acro.config was changed during the session"
-    return out
-
-
-@cache
-def tool_version() -> str:
-    """This package and ACRO with their versions."""
-
-    return f"sacro_deltab {__version__}, acro {version('acro')}"
-
-
 def _bodies(entry: Entry, candidate: Candidate) -> list[tuple[str, bytes]]:
     if entry.document is None:
-        reason = entry.reasons[0] if entry.reasons else BROKEN
-        return [(f"{entry.name}.csv", stub_csv(entry.title, reason).encode("utf-8"))]
+        return [(f"{entry.name}.csv", stub(entry.to_evidence()))]
     if candidate.picture is not None:
         return [(f"{entry.name}.png", candidate.picture)]
     return [
         (f"{entry.name}.csv", entry.document.to_csv().encode("utf-8")),
         (f"{entry.name}.json", entry.document.to_json().encode("utf-8")),
     ]
-
-
-def sdc_of(document: OutputDocument | None) -> dict[str, Any]:
-    """ACRO's `sdc` block: marked cells only, under one key."""
-    if document is None:
-        return {"summary": {"suppressed": False}, "cells": {}}
-    cells = suppressed_cells(document)
-    # The viewer paints cells of tables only; a picture leaves withheld cells empty by itself.
-    return {"summary": {"suppressed": bool(cells)}, "cells": {} if document.type == "plot" else cells}
-
-
-def _reasons(findings: Sequence[Finding]) -> list[str]:
-    worst = [f for f in findings if f.effect in (Effect.BLOCK, Effect.WITHHOLD, Effect.REVIEW)]
-    return list(dict.fromkeys(" ".join(f.outside.split()) for f in worst))
 
 
 def _merges(session: SessionCore, candidate: Candidate, judged: Judged) -> tuple[str, ...]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..base.errors import InputError, RefusedError
-from ..judging.record import Draft, add_record, validate_draft
+from ..build.record import record
 from ..measure.numbers import Moment, PrintedCell, Trace, moments
+from .acro_records import add_record, draft_of, validate_draft
 from .core import SessionCore
 from .entries import Candidate, Entry
+from .header import header
 from .journal import Journal
-from .recording import properties, sdc_of
 
 Session = TypeVar("Session", bound=SessionCore)
 
@@ -73,24 +73,13 @@ def _kept(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _take_up(session: SessionCore, entry: Entry, cells: list[dict[str, Any]], trace: dict[str, Any] | None) -> None:
-
-
-    files = tuple(session.journal.files / name for name in entry.files)
-    draft = Draft(
-        name=entry.name,
-        status=entry.status,
-        summary=entry.summary,
-        properties=properties(session, entry),
-        files=files,
-        sdc=sdc_of(entry.document),
-        command=f"sacro_deltab: {entry.type}",
-        comments=(f"{entry.title}.",),
-    )
+    draft = draft_of(record(entry.to_evidence(), entry.document, header(session)), session.journal.files)
     validate_draft(draft, taken=[name for other in session.entries for name in other.files])
     printed = [PrintedCell(**{**cell, "members": np.array(cell["members"], dtype=np.int64)}) for cell in cells]
     for name in {cell.variable for cell in printed if cell.variable is not None}:
         session.state.linked.values[name] = np.load(session.journal.folder / f"{name}.npy", allow_pickle=False)
-    session.entries.append(replace(entry, uid=add_record(session.live, draft)))
+    add_record(session.live, draft)
+    session.entries.append(entry)
     state = session.state
     kept = None if trace is None else Trace.load(trace, session.journal.folder)
     told: tuple[Moment, ...] = ()

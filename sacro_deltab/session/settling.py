@@ -77,7 +77,7 @@ def _redraw(session: SessionCore, changed: list[str]) -> None:
     for plot in [e for e in session.entries if e.made_of in changed and e.type == "plot"]:
         source = session.find(str(plot.made_of))
         if source.document is None:
-            session.live.results.results.pop(plot.uid, None)
+            session.live.results.results.pop(plot.name, None)
             session.entries.remove(plot)
             session.went_along.add(plot.name)
             session.journal.write("drop", {"name": plot.name})

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sacro_deltab.certificate.policy import Policy
-from sacro_deltab.certificate.seal import new_certificate_id, seal_folder, write_placeholders
+from sacro_deltab.certificate.seal import new_certificate_id, seal_folder
 from sacro_deltab.outputs.document import Column, OutputDocument
 
 NOW = datetime(2026, 11, 30, 2, 30, tzinfo=UTC)
@@ -78,7 +78,7 @@ def output(document: OutputDocument, status: str, findings: list[dict[str, Any]]
         "type": document.type,
         "title": document.title,
         "files": [f"{document.name}.csv", f"{document.name}.json"],
-        "uid": "output_0",
+        "told": [],
         "status": status,
         "kept_inside": False,
         "facts": {
@@ -154,11 +154,10 @@ def write_session(folder: Path, evidence: dict[str, Any] | None = None) -> Path:
         (folder / f"{document.name}.csv").write_bytes(document.to_csv().encode())
         (folder / f"{document.name}.json").write_bytes(document.to_json().encode())
     (folder / "session_summary.csv").write_bytes(b"do not release\n7\n")
-    write_placeholders(folder)
     certificate_id = new_certificate_id()
     (folder / "config.json").write_bytes(json.dumps({"safe_threshold": 20}, indent=4).encode())
     names = [[f"{d.name}.csv", f"{d.name}.json"] for d in (WEIGHTS, TABLE)]
-    names += [["session_summary.csv"], ["certificate.json"], ["certificate.dsse.json"]]
+    names += [["session_summary.csv"], ["certificate.dsse.txt"]]
     (folder / "results.json").write_bytes(json.dumps(results(names, certificate_id), indent=4).encode())
     (folder / "checksums").mkdir()
     for path in sorted(folder.iterdir()):
@@ -168,7 +167,7 @@ def write_session(folder: Path, evidence: dict[str, Any] | None = None) -> Path:
     inside = folder / "inside"
     inside.mkdir()
     (inside / "evidence.json").write_text(json.dumps(evidence, indent=1) + "\n")
-    (inside / "attack_report.json").write_text('{"auc": 0.51}\n')
+    (inside / "attack.json").write_text('{"auc": 0.51}\n')
     return folder
 
 

@@ -82,6 +82,7 @@ def released(root: Path, small: str, other: str) -> dict[str, bytes]:
     certify_folder(place.folder, place.key, Request(trust, policy_of(ruleset), check, ledger=str(place.ledger)))
     files = {p.name: p.read_bytes() for p in place.folder.iterdir() if p.is_file()}
     files["certificate.dsse.json"] = read_envelope(place.folder / "certificate.dsse.json").payload
+    del files["certificate.dsse.txt"]  # the same payload with its signature, in base64
     write_crate(place.folder, trust, root / "crate.zip")
     with zipfile.ZipFile(root / "crate.zip") as archive:
         inner = {n.split("/", 1)[1]: archive.read(n) for n in archive.namelist()}

@@ -23,6 +23,7 @@ from sacro_deltab.base.canonical import canonical_json
 from sacro_deltab.base.digests import digest_file
 from sacro_deltab.base.errors import InputError, SacroDeltabError, UnreadableError
 from sacro_deltab.certificate.envelope import ParsedEnvelope, parse_envelope, read_envelope, sign
+from sacro_deltab.certificate.layout import ENVELOPES
 from sacro_deltab.certificate.seal import write_checksum
 from sacro_deltab.certificate.verify import VerifyResult, verify_path
 from sacro_deltab.ledger.trust import load_trust, write_trust
@@ -174,7 +175,7 @@ def edits(folder: Path) -> dict[str, Callable[[], Any]]:
         else (folder / "checksums" / "folded_weights.csv.txt").unlink,
         "extra checksum": lambda: (folder / "checksums" / "x.csv.txt").write_text("0" * 64),
         "file in inside": lambda: (folder / "inside" / "more.json").write_text("{}"),
-        "file gone from inside": (folder / "inside" / "attack_report.json").unlink,
+        "file gone from inside": (folder / "inside" / "attack.json").unlink,
         "salt gone": (folder / "inside" / "salt").unlink,
         "junk in reviews": lambda: (
             (folder / "inside" / "review").mkdir(),
@@ -454,7 +455,9 @@ def test_unknown_version_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_no_certificate_is_unreadable(tmp_path: Path) -> None:
     folder = cs.certified(tmp_path / "o")
-    (folder / "certificate.dsse.json").unlink()
+    for name in ENVELOPES:  # either form of it will do
+        assert verify(folder).statement is not None
+        (folder / name).unlink()
     with pytest.raises(UnreadableError):
         verify(folder)
     with pytest.raises(InputError):
@@ -477,9 +480,9 @@ def test_a_folder_name_inside_cannot_stand_for_two_files(tmp_path: Path) -> None
     folder = cs.certified(tmp_path / "o")
     inside = folder / "inside"
     page = inside / "certified" / "certificate.html"
-    forged = inside / f"attack_report.json\n{digest_file(page).sha256}  certified"
+    forged = inside / f"attack.json\n{digest_file(page).sha256}  certified"
     forged.mkdir()
-    (inside / "attack_report.json").rename(forged / page.name)  # its line now reads like the two that were there
+    (inside / "attack.json").rename(forged / page.name)  # its line now reads like the two that were there
     page.unlink()
     result = verify_path(folder, cs.ring().trust, at=cb.NOW)
     assert next(c.state for c in result.checks if c.name == "inside") == "ok"  # the digest alone is deceived

@@ -18,7 +18,7 @@ from sacro_deltab.base.errors import SacroDeltabError
 from sacro_deltab.certificate.verify import VerifyResult, verify_path
 
 OUTPUTS = ["output_0", "output_1"]
-CERTIFICATE = ["output_3", "output_4"]
+CERTIFICATE = ["output_3"]
 
 
 def verify(path: Path, **options: Any) -> VerifyResult:

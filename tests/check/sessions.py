@@ -91,8 +91,8 @@ def people(n: int = N, seed: int = 5) -> pd.DataFrame:
     )
 
 
-def make(where: Path, *, deltas: Any = None) -> Made:
-    """Run a session: some outputs pass, some have marks, one is withheld."""
+def make(where: Path, *, deltas: Any = None, noised: bool = False) -> Made:
+    """Run a session: some outputs pass, some have marks, one goes to a person, one is withheld; or one with noise."""
     import acro
 
     from sacro_deltab import DeltabSession
@@ -114,6 +114,7 @@ def make(where: Path, *, deltas: Any = None) -> Made:
         "role": "researcher",
         "by": "A Researcher",
         "facts": {"output.declared": True, "dp.trust_model": "central_at_node"},
+        "outputs": {"asked": {"output.declared": False}},
     }
     session = DeltabSession(
         acro.ACRO(suppress=False),
@@ -126,6 +127,9 @@ def make(where: Path, *, deltas: Any = None) -> Made:
     )
     values = frame["delta"].to_numpy() if deltas is None else deltas
     session.release_n()
+    if noised:
+        session.release_private_mean(values, epsilon=0.5, name="noised_mean")
+        return Made(Path(session.finalise(where / "outputs")), profile, ledger, where / "cohort.csv")
     session.release_mean(values)
     session.release_sd(values)
     session.release_group_means(values, frame["sex"], title="Mean delta by sex")
@@ -133,6 +137,6 @@ def make(where: Path, *, deltas: Any = None) -> Made:
     session.release_group_means(values, frame["diagnosis"], title="Mean delta by diagnosis", name="by_diagnosis")
     session.release_counts(frame["sex"], title="People by sex")
     session.release_quantiles(values)
-    session.release_private_mean(values, epsilon=0.5, name="noised_mean")
+    session.release_counts(frame["sex"], title="People by sex", name="asked")
     folder = session.finalise(where / "outputs")
     return Made(Path(folder), profile, ledger, where / "cohort.csv")

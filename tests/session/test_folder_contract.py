@@ -16,7 +16,7 @@ import pytest
 from session_helpers import new_session, write_profile
 
 from sacro_deltab.base.errors import InputError, RefusedError
-from sacro_deltab.judging.record import CELL_CHECK
+from sacro_deltab.build.record import CELL_CHECK
 from sacro_deltab.outputs import document_errors
 
 
@@ -84,7 +84,7 @@ def test_every_record_has_the_text_the_checker_needs(finished: tuple[Any, Path])
 def test_viewer_shows_the_right_chip_and_the_right_red_cells(finished: tuple[Any, Path]) -> None:
     session, folder = finished
     results = load(folder)["results"]
-    by_name = {e.name: results[e.uid] for e in session.entries}
+    by_name = {e.name: results[e.name] for e in session.entries}
     assert viewer_chip(by_name["delta_sd"]) == ("Pass", "green")
     assert viewer_chip(by_name["mean_delta_by_diagnosis"]) == ("Fail", "red")
     table = by_name["mean_delta_by_site"]
@@ -143,7 +143,8 @@ def test_every_file_is_listed_once_or_is_structure(finished: tuple[Any, Path]) -
     listed = [f["name"] for r in load(folder)["results"].values() for f in r["files"]]
     assert len(listed) == len(set(listed))
     found = {p.name for p in folder.iterdir() if p.is_file()}
-    assert found == set(listed) | {"results.json", "config.json"}
+    unlisted = {"results.json", "config.json", "certificate.json", "certificate.dsse.json"}  # the last two as text
+    assert found == set(listed) | unlisted
     assert {p.name for p in folder.iterdir() if p.is_dir()} == {"checksums", "inside"}
     for name in listed:
         digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()

@@ -11,17 +11,10 @@ import numpy as np
 import pytest
 
 from sacro_deltab.base.errors import InputError
-from sacro_deltab.judging.record import (
-    CELL_CHECK,
-    Draft,
-    file_problem,
-    stub_csv,
-    summary_text,
-    suppressed_cells,
-    validate_draft,
-)
+from sacro_deltab.build.record import CELL_CHECK, stub, summary, suppressed_cells, told_of
 from sacro_deltab.outputs.document import Column, OutputDocument
 from sacro_deltab.rules.types import Effect, Finding
+from sacro_deltab.session.acro_records import Draft, file_problem, validate_draft
 
 DOCUMENT = OutputDocument(
     "t", "delta_mean_by_sex", "T", (Column("sex", "label"), Column("n", "n"), Column("mean", "value")),
@@ -128,15 +121,16 @@ def test_negative_numbers_are_no_formulas(tmp_path: Path) -> None:
 
 def test_summary_words_and_chip() -> None:
     finding = Finding(("R-1",), "output", Effect.BLOCK, "n is 7", "too few; below < 20", ())
-    text = summary_text("fail", [finding], rule_set="r 1", marked=True)
+    text = summary("fail", told_of([finding]), rule_set="r 1", marked=True)
     assert text == "fail; too few, below below 20"
-    assert summary_text("pass", [], rule_set="r 1", marked=False) == "pass; meets r 1"
-    assert summary_text("pass", [], rule_set="r 1", marked=True) == "pass; cells marked * are withheld"
+    assert summary("pass", [], rule_set="r 1", marked=False) == "pass; meets r 1"
+    assert summary("pass", [], rule_set="r 1", marked=True) == "pass; cells marked * are withheld"
     assert "7" not in text
 
 
 def test_stub_holds_one_line_of_reason() -> None:
-    text = stub_csv("A, title", "more than 30%\nsuppressed; really")
+    finding = Finding(("R-1",), "output", Effect.WITHHOLD, "", "more than 30%\nsuppressed; really", ())
+    text = stub({"title": "A, title", "told": told_of([finding])}).decode()
     assert text == 'output,kept inside because\n"A, title","more than 30% suppressed, really"\n'
 
 

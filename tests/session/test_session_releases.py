@@ -94,7 +94,7 @@ def test_a_check_that_raises_leaves_a_failed_record(
     monkeypatch.setattr(recording, "judge_output", broken)
     entry = shared.release_sd(values, name=f"broken_sd_{error.__name__.lower()}")
     assert entry.status == "fail" and entry.kept_inside
-    record = shared.acro.results.get(entry.uid)
+    record = shared.acro.results.get(entry.name)
     assert record.status == "fail"
     assert "7" not in record.summary
 

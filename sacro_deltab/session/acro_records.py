@@ -1,7 +1,7 @@
-"""Findings into ACRO records. The only layer whose values may leave, and the only one that touches `Records.add`.
+"""Records of ours in a live ACRO: validated first, then added under the output's own name.
 
-A record is a `Draft` first. `validate_draft` refuses everything that breaks the viewer, an ACRO `finalise`, or the
-rule that nothing under a threshold leaves; only then does `add_record` pass it on, by keyword.
+`validate_draft` refuses everything that breaks the viewer, an ACRO `finalise`, or the rule that nothing but judged
+numbers leaves; only then does `add_record` pass it on, by keyword.
 
 Each output is one record of type `custom` with its CSV and its JSON: the one output type for which ACRO 1.0.2
 copies named files, and all files of a record share one `sdc.cells`, which the viewer paints on CSV files only.
@@ -14,19 +14,17 @@ import io
 import json
 import math
 import re
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..base.errors import InputError
 from ..base.strict import DATA, parse
-from ..outputs.document import MARK, OutputDocument
-from ..rules.types import Effect, Finding
+from ..build.record import CELL_CHECK
+from ..outputs.document import MARK
 
 STATUSES = ("pass", "review", "fail")
-CELL_CHECK = "sacro_deltab suppression"  # one key for primary and complementary cells alike
 RESERVED = frozenset(
     {
         "results.json",
@@ -43,7 +41,6 @@ _FILE = re.compile(r"^[a-z0-9][a-z0-9_-]{0,79}(\.dsse)?\.(csv|json|png)$")
 _ACRO_FILE = re.compile(r"^output_\d+(_\d+)?\.csv$")
 _NUMBER = re.compile(r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$")
 _PNG = b"\x89PNG\r\n\x1a\n"
-_MAX_REASONS = 12
 
 
 @dataclass(frozen=True)
@@ -61,41 +58,19 @@ class Draft:
     comments: tuple[str, ...] = ()
 
 
-def summary_text(
-    status: str, findings: Sequence[Finding], *, rule_set: str, marked: bool, notes: Sequence[str] = ()
-) -> str:
-    """`status; reason; reason`. The viewer's chip is the text before the first `; `.
-
-    `findings` are those that may leave (`rules.outside_findings`); their `outside` text is used.
-    """
-    worst = [f for f in findings if f.effect in (Effect.BLOCK, Effect.WITHHOLD, Effect.REVIEW)]
-    reasons = [*notes, *(_one_line(finding.outside) for finding in worst)]
-    if marked and status != "fail":
-        reasons.append(f"cells marked {MARK} are withheld")
-    unique = list(dict.fromkeys(reason for reason in reasons if reason)) or [f"meets {rule_set}"]
-    if len(unique) > _MAX_REASONS:
-        unique = [*unique[:_MAX_REASONS], "more reasons are listed in the checker's evidence"]
-    return "; ".join((status, *unique))
-
-
-def suppressed_cells(document: OutputDocument) -> dict[str, list[list[int]]]:
-    """`sdc.cells`: 0-based [row, column] in the value block of every marked cell, under one check key."""
-    places = [[r, c - 1] for r, row in enumerate(document.rows) for c, cell in enumerate(row) if c and cell == MARK]
-    return {CELL_CHECK: places} if places else {}
-
-
-def stub_csv(name: str, reason: str) -> str:
-    """The file of an output that stays inside: what was asked for and why it does not leave, nothing else."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["output", "kept inside because"])
-    writer.writerow([name, _one_line(reason)])
-    return buffer.getvalue()
-
-
-def escape_json(text: str) -> str:
-    """JSON text whose `<`, `>` and `&` no viewer takes for markup."""
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+def draft_of(record: Mapping[str, Any], folder: Path) -> Draft:
+    """A built record as a draft, its files in `folder`."""
+    return Draft(
+        name=str(record["uid"]),
+        status=str(record["status"]),
+        summary=str(record["summary"]),
+        properties=record["properties"],
+        files=tuple(folder / str(file["name"]) for file in record["files"]),
+        sdc=record["files"][0]["sdc"] if record["files"] else {},
+        fair=record["fair"],
+        command=str(record["command"]),
+        comments=tuple(record["comments"]),
+    )
 
 
 def validate_draft(draft: Draft, *, taken: Iterable[str] = ()) -> None:
@@ -167,10 +142,16 @@ def file_problem(path: Path) -> str | None:
     return _json_problem(text) if path.suffix == ".json" else _csv_problem(text)
 
 
-def add_record(acro: Any, draft: Draft) -> str:
-    """Hand a validated draft to ACRO and return the record's uid. The one place that calls `Records.add`."""
-    before = f"output_{acro.results.output_id}"
-    acro.results.add(
+def add_record(acro: Any, draft: Draft) -> None:
+    """Hand a validated draft to ACRO, under the output's own name. The one place that calls `Records.add`."""
+    results = acro.results
+    if draft.name in results.results:
+        raise InputError(
+            f"ACRO has an output called {draft.name!r} already",
+            next_step="Rename that one with acro.rename_output, or give another name=.",
+        )
+    before = f"output_{results.output_id}"
+    results.add(
         status=draft.status,
         output_type="custom",
         properties=parse(json.dumps(draft.properties)),
@@ -181,7 +162,9 @@ def add_record(acro: Any, draft: Draft) -> str:
         output=[str(path) for path in draft.files],
         comments=list(draft.comments),
     )
-    return before
+    made = results.results.pop(before)
+    made.uid = draft.name
+    results.results[draft.name] = made
 
 
 def _plain_problem(value: Any, depth: int = 0) -> str | None:
@@ -252,10 +235,3 @@ def _check_cells(draft: Draft, fail: Any) -> None:
             fail("sdc", "a marked cell lies outside the table")
         elif rows[place[0]][place[1] + 1] != MARK:
             fail("sdc", "a marked cell shows a number")
-
-
-def _one_line(text: str) -> str:
-    for sign, word in (("<=", "at most "), (">=", "at least "), ("<", "below "), (">", "above ")):
-        text = text.replace(sign, word)
-    text = "".join(unicodedata.normalize("NFKC", c) if c.isdigit() else c for c in text)
-    return " ".join(text.split()).replace("; ", ", ").rstrip(";. ")

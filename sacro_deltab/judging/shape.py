@@ -1,0 +1,41 @@
+"""A judgement completed by the form of what would leave: more values than so many people can stand behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..rules.types import Effect, Finding
+from .judge import Judged
+from .plausible import shape_findings
+
+if TYPE_CHECKING:
+    from ..rules import RuleSet
+
+
+def shaped(ruleset: RuleSet, judged: Judged) -> Judged:
+    """The judgement with what `shape_findings` says of the document that would leave."""
+    document = judged.document
+    if document is None or document.type not in ruleset.output_types:
+        return judged
+    n = judged.facts.get("n")
+    people = n.value if n is not None and type(n.value) is int else None
+    least = int(ruleset.parameters["min_n"])
+    found = [
+        Finding(
+            rules=finding.rules,
+            target="output",
+            effect=Effect.BLOCK if finding.effect == "block" else Effect.REVIEW,
+            inside=finding.text,
+            outside=finding.outside or "The output has more values than so many people can stand behind.",
+            asks=finding.asks,
+            next_step="Ask for fewer values.",
+        )
+        for finding in shape_findings(document, people, least, ruleset.cls(document.type))
+    ]
+    if not found:
+        return judged
+    findings = (*found, *judged.decision.findings)
+    worst = min((judged.decision.effect, *(f.effect for f in found)), key=lambda effect: effect.rank)
+    decision = replace(judged.decision, effect=worst, findings=findings)
+    return replace(judged, decision=decision, document=None if worst is Effect.BLOCK else document)
