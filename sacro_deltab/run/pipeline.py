@@ -120,6 +120,11 @@ def run_cohort(plan: Plan, cohort: Cohort, say: Say) -> Outcome:
 
     with _working_folder(plan.out) as journal:
         session, impossible = judged(plan, cohort, journal, say)
+        if not session.entries:
+            raise RefusedError(
+                f"there is nothing that could be asked to leave: {'; '.join(impossible)}",
+                next_step="Ask for something else, or see `run --dry-run`.",
+            )
         say("writing the folder")
         session.not_checked += [text for text in impossible if text not in session.not_checked]
         folder = session.finalise(plan.out)

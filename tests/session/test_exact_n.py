@@ -230,7 +230,7 @@ def test_run_releases_the_weights_and_says_why_the_tables_stay(
     assert code == 3, text  # weights go to a person: the ledger is not pinned
     assert "no exact statistics or tables" in text and "--epsilon-mean" in text
     found = verdicts(place / "out")
-    assert found["mean_delta_by_sex.csv"] == found["delta_mean.csv"] == "fail" and found["beta1.csv"] == "review"
+    assert not {"mean_delta_by_sex.csv", "delta_mean.csv"} & set(found) and found["beta1.csv"] == "review"
     assert run_command("--out", "again") == 1  # tables alone, later: nothing may leave
     code = run_command(*noise, "--adjacency", "zero_out_N_public", "--out", "third")
     assert code in (1, 2) and "add_remove" in capsys.readouterr().err and not (place / "third").exists()
