@@ -14,9 +14,9 @@ from ..base.errors import CertificateError, InputError, RefusedError, SacroDelta
 from ..base.names import shown
 from ..base.opening import read_member
 from ..base.strict import DATA, parse
+from ..base.verdicts import exit_code, worst
 from ..base.writing import write_file
 from .envelope import ParsedEnvelope, parse_envelope, sign
-from .findings import worst
 from .inside import ensure_salt, inside_digest
 from .keys import SigningKey, refuse_key_inside
 from .layout import CERTIFIED, ENVELOPE, ENVELOPES, INSIDE, RESULTS, SHOWN, STATEMENT, Inventory, scan
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ..ledger import Ledger
     from ..ledger.trust import Trust
 
-EXIT = {"pass": 0, "fail": 1, "review": 3}
 PAGE = "certificate.html"
 Checker = Callable[[Path], Mapping[str, Any]]
 
@@ -54,7 +53,7 @@ class Certified:
     @property
     def exit_code(self) -> int:
         """As `check`: 0 pass, 1 fail, 3 review."""
-        return EXIT[self.verdict]
+        return exit_code(self.verdict)
 
 
 @dataclass(frozen=True)
@@ -347,4 +346,4 @@ def _result(predicate: Mapping[str, Any], key: SigningKey, role: str, notes: Seq
     )
 
 
-__all__ = ["EXIT", "Certified", "Request", "certify_folder", "read_ledger"]
+__all__ = ["Certified", "Request", "certify_folder", "read_ledger"]

@@ -6,19 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base.verdicts import worst
+from ..rules.types import Effect
 from .layout import ENVELOPES, STATEMENT, STRUCTURE
 from .policy import Policy
 from .viewer import file_statuses, listed_files
 
-VERDICTS = ("pass", "review", "fail")
-EFFECTS = ("block", "withhold", "review", "suppress", "round", "label", "pass")
+EFFECTS = tuple(effect.value for effect in Effect)  # worst first
 _CHECKED_INSIDE = "checked_inside"
-
-
-def worst(verdicts: Iterable[str]) -> str:
-    """The worst of some verdicts; "pass" when there is none; an unknown word counts as fail."""
-    ranks = [VERDICTS.index(v) if v in VERDICTS else len(VERDICTS) - 1 for v in verdicts]
-    return VERDICTS[max(ranks, default=0)]
 
 
 @dataclass(frozen=True)

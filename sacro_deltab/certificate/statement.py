@@ -19,7 +19,8 @@ from ..base.digests import Digests, digest_file
 from ..base.errors import CertificateError, UnreadableError
 from ..base.opening import read_member
 from ..base.strict import DATA, parse
-from .findings import PreparedOutput, prepare_outputs, worst
+from ..base.verdicts import worst
+from .findings import PreparedOutput, prepare_outputs
 from .inside import ALGORITHM, inside_digest, salted_sha256
 from .layout import ATTACK, CERTIFIED, ENVELOPES, RESULTS, STATEMENT, STRUCTURE, Inventory, scan
 from .packed import full, pack

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base.errors import SacroDeltabError
+from ..base.errors import SacroDeltabError, UnreadableError
 from ..base.strict import parse
 from ..inert.snapshot import Snapshot
 from ..judging.evidence import statement_digest, statement_name
@@ -81,6 +81,8 @@ def open_view(url: str | Path | None, pinned: list[Mapping[str, str]], *, named:
     try:
         view.ledger = open_ledger(url, create=False, pins=pinned, read_only=True)
         report = view.ledger.verify()
+    except UnreadableError:
+        raise  # no ledger but a pipe, a device or a folder: the command was given the wrong path
     except SacroDeltabError as error:
         view.findings.append(
             note(

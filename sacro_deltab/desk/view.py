@@ -11,12 +11,12 @@ from typing import Any
 
 from ..base.errors import UnreadableError
 from ..base.strict import DATA, read_object
+from ..base.verdicts import badness, worst
 from ..judging.evidence import EVIDENCE_PATH
 from . import plots
 from .columns import ColumnSummary, Table, read_table, summarise
 
 JSON = Mapping[str, Any]
-_WORST = {"pass": 0, "review": 1, "fail": 2}
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def output_views(report: JSON, evidence: JSON, folder: Path | None, names: Names
 
 def worst_first(views: Iterable[OutputView]) -> tuple[OutputView, ...]:
     """What is asked to leave before what stays inside, the worst verdict first."""
-    return tuple(sorted(views, key=lambda v: (v.kept_inside, -_WORST[v.verdict])))
+    return tuple(sorted(views, key=lambda v: (v.kept_inside, -badness(v.verdict))))
 
 
 def _view(key: str, entries: Sequence[JSON], evidence: JSON, folder: Path | None, names: Names) -> OutputView:
@@ -104,7 +104,7 @@ def _view(key: str, entries: Sequence[JSON], evidence: JSON, folder: Path | None
         request=str(first.get("request") or ""),
         title=str(first.get("title") or key),
         type=str(first.get("type") or "not a known output type"),
-        verdict=max((str(e["verdict"]) for e in entries), key=_WORST.__getitem__),
+        verdict=worst(str(e["verdict"]) for e in entries),
         kept_inside=all(bool(e["kept_inside"]) for e in entries),
         files=tuple(entries),
         answers=_answers(first, findings, evidence),

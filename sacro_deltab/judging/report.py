@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..base.verdicts import exit_code, worst
 from ..inert.content import Remark
 from ..rules.facts import Facts
 from ..rules.types import Decision, Effect, Finding
 
 SCHEMA_ID = "sacro_deltab/report/1"
-_ORDER = {"pass": 0, "review": 1, "fail": 2}
-EXIT_CODES = {"pass": 0, "review": 3, "fail": 1}
-
-
-def worst(verdicts: Iterable[str]) -> str:
-    """The worst of some verdicts; `pass` for none."""
-    return max(verdicts, key=_ORDER.__getitem__, default="pass")
 
 
 @dataclass(frozen=True)
@@ -175,7 +169,7 @@ class Report:
     @property
     def exit_code(self) -> int:
         """0 meets the policy, 1 at least one fail, 3 review needed."""
-        return EXIT_CODES[self.verdict]
+        return exit_code(self.verdict)
 
     def extend(self, other: Report, request: str | None = None) -> None:
         """Add the judgement of another path; `request` is the folder that it is about."""

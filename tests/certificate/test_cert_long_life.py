@@ -11,6 +11,7 @@ import pytest
 from sacro_deltab.certificate.envelope import read_envelope
 from sacro_deltab.certificate.types import SUPPORTED
 from sacro_deltab.certificate.verify import verify_path
+from sacro_deltab.check import check_paths
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "certificates"
 VERSIONS = sorted(p for p in FIXTURES.iterdir() if p.is_dir())
@@ -42,3 +43,10 @@ def test_what_is_verified_is_the_bytes_that_were_signed(version: Path, tmp_path:
     assert b'"stage": "certified"' in payload
     (folder / "inside" / "evidence.json").write_text("{}")
     assert not verify_path(folder, version / "trust.json", at=DAY).ok
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda p: p.name)
+def test_folders_of_earlier_versions_are_judged_again_and_not_passed(version: Path) -> None:
+    report = check_paths([version / "session"])
+    assert report.verdict in ("review", "fail") and report.outputs
+    assert not any("internal error" in f.text for output in report.outputs for f in output.findings)
