@@ -42,7 +42,8 @@ It runs on simulated people, or on a table you may use freely: nothing is spent 
 of 500 and 1,500
 simulated people are compared; it ends within a minute.
 
---json prints {"results": [{"way", "epsilon", "correlation", "mae"}]}; epsilon null is without noise.
+--json prints {"results": [{"way", "epsilon", "correlation", "mae"}], "advised": way}; epsilon null is without noise.
+The ways public_only (the public people's model) and constant (their median age) use no private data at all.
 
 Examples:
 
@@ -261,7 +262,7 @@ def simulate(
     if plot is not None:
         sim.plot(found, plot)
     if as_json:
-        _print_json({"results": [r.to_json() for r in found]})
+        _print_json({"results": [r.to_json() for r in found], "advised": sim.advised(found)})
         return
     typer.echo("\n".join(sim.lines_of(found, worlds[0])))
     if plot is not None:

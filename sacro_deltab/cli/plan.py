@@ -80,12 +80,21 @@ def _print(answer: Any, plot: Path | None) -> None:
         f"Without noise: correlation with the true delta {plain['correlation']:.2f}, error of predicted age "
         f"{plain['error_years']:.1f} years (saying the mean age: {plain['error_years_of_the_mean_age']:.1f})"
     )
+    for name, row in answer.null_rows.items():
+        typer.echo(
+            f"  {name.replace('_', ' ')}: correlation {row['correlation']:.2f}, error {row['error_years']:.1f} years"
+        )
     for p in answer.paths:
         mark = "  <- chosen" if p.path == answer.choice else ""
         typer.echo(
             f"  {p.path}: correlation {p.correlation:.2f} ({p.share:.0%} of no noise; {max(p.own_share, 0.0):.0%} "
             f"by the cohort's own data), error {p.error_years:.1f} "
             f"years, N for 50 %: {_number(p.n_50)}, for 90 %: {_number(p.n_90)}{mark}"
+        )
+        (low, high), (least, most), (down, up) = p.with_no_noise_interval, p.error_interval, p.age_slope
+        typer.echo(
+            f"      of ten studies nine have: correlation with the delta without noise {low:.2f} to {high:.2f}, error "
+            f"{least:.1f} to {most:.1f} years, age slope of the unbiased delta {down:+.3f} to {up:+.3f} years a year"
         )
         table = ", ".join(f"{name} {sd:.3g}" for name, sd in p.noise_sd.items())
         typer.echo(f"      σ per block: {table}")

@@ -87,9 +87,12 @@ def run(
     ] = False,
     adjacency: Annotated[str, typer.Option("--adjacency", help="Neighbouring relation.")] = "zero_out_N_public",
     method: Annotated[str, typer.Option("--method", help="auto, moments or gradient.")] = "auto",
+    recipe: Annotated[
+        str, typer.Option("--recipe", help="private, or documents: the documents' own noise, without a guarantee.")
+    ] = "private",
     model: Annotated[str, typer.Option("--model", "--predict-model", help="Delta model.")] = "unbiased_quadratic",
     epsilon_mean: Annotated[
-        float | None, typer.Option("--epsilon-mean", help="Also release the mean delta with Laplace noise at this ε.")
+        float | None, typer.Option("--epsilon-mean", help="Release the mean delta with Laplace noise at this ε.")
     ] = None,
     plots: Annotated[bool, typer.Option("--plots", help="Add a PNG of every table that may be shown.")] = False,
     moments: Annotated[bool, typer.Option("--moments", help="Also ask for the noised moments, for pooling.")] = False,
@@ -118,6 +121,7 @@ def run(
         )
     _check_numbers({"--epsilon": epsilon, "--epsilon-mean": epsilon_mean}, delta_dp, n_components)
     _check_words({"--method": (method, _METHODS), "--adjacency": (adjacency, _RELATIONS), "--model": (model, _MODELS)})
+    _check_words({"--recipe": (recipe, ("private", "documents"))})
     _check_words({"--feature-nans": (feature_nans or "median", ("median", "remove"))})
     if any(not part.strip() for name in by or () for part in name.split("*")):
         raise InputError("a column has no name", place="--by", next_step="For example --by sex or --by 'site*sex'.")
@@ -139,7 +143,7 @@ def run(
         age_bands=_widths(age_bands), id_column=id_column, age_column=age_column, ignore=tuple(ignore or ()),
         rows_per_person=rows_per_person, basis=basis, bounds=bounds, epsilon=epsilon, delta_dp=delta_dp,
         n_components=n_components, feature_nans=feature_nans, components=others,
-        adjacency=adjacency, method=method, model=model, epsilon_mean=epsilon_mean,
+        adjacency=adjacency, method=method, recipe=recipe, model=model, epsilon_mean=epsilon_mean,
         plots=plots, moments=moments, rules=rules, profile=profile, declare=declare, attest=attest, ledger=ledger,
         trust=trust, cohort=cohort,
     )  # fmt: skip

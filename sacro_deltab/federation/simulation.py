@@ -24,6 +24,10 @@ from ..privacy.training import train_private
 
 Array = NDArray[np.float64]
 WAYS = ("direct", "one_node", "summed_moments", "fedavg_shared", "fedavg_folded", "naive_fedavg")
+# What no private data at all would give: always shown beside the ways.
+NULL_WAYS = ("public_only", "constant")
+# Ways that a federation can take: `direct` is everybody in one place, `naive_fedavg` is refused by `aggregate`.
+_ADVISABLE = ("summed_moments", "fedavg_shared", "fedavg_folded", "one_node", *NULL_WAYS)
 Say = Callable[[str], None]
 
 
@@ -214,7 +218,28 @@ def simulate_federation(
             ]
             correlation, mae = np.mean(scores, axis=0)
             results.append(Result(way, epsilon, float(correlation), float(mae)))
+    for way in NULL_WAYS:
+        correlation, mae = np.mean([_score(_null(way, world), world.held_out) for world in worlds], axis=0)
+        results.append(Result(way, None, float(correlation), float(mae)))
     return results
+
+
+def advised(results: Sequence[Result]) -> str:
+    """The way to take: least error at the smallest budget simulated, and `public_only` or `constant` where the ways are
+    no better than those. A way whose correlation is below that of the public model by more than 0.03 is left out."""
+    budgets = [r.epsilon for r in results if r.epsilon is not None]
+    smallest = min(budgets, default=None)
+    fit = [r for r in results if r.way in _ADVISABLE and (r.epsilon == smallest or r.way in NULL_WAYS)]
+    floor = next((r.correlation for r in fit if r.way == "public_only"), 0.0) - 0.03
+    return min((r for r in fit if r.way == "constant" or r.correlation >= floor), key=lambda r: r.mae).way
+
+
+def _null(way: str, world: World) -> Predictor:
+    """The public people's own model, or their median age for everybody."""
+    if way == "constant":
+        median = float(np.median(world.public.age))
+        return Predictor(lambda X: np.full(X.shape[0], median), lambda _, age: median - age)
+    return _of_weights(_fit_in_basis(world, world.public))
 
 
 def make(way: str, world: World, epsilon: float | None) -> Predictor:
@@ -429,6 +454,7 @@ def lines_of(results: Sequence[Result], world: World) -> list[str]:
         lines.append(f"{r.way:<16} {budget:>10} {r.correlation:>7.3f} {r.mae:>7.2f}")
     return [
         *lines,
+        f"Advised at the smallest budget: {advised(results)}. public_only and constant use no private data at all.",
         "naive_fedavg averages components of different nodes; it is refused by `aggregate` and is not private.",
     ]
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..base.canonical import shown_json
 from ..base.errors import InputError, PrivacyError
 from ..base.writing import write_file
-from .basis_making import confound_ranges, public_numbers, standardise
+from .basis_making import Band, confound_ranges, public_numbers, standardise
 from .bounds import PublicBounds, canonical_digest, read_public
 
 Array = NDArray[np.float64]
@@ -59,6 +59,8 @@ class Basis:
         Bounds handed on by `bounds()`: age range, |z| clip, and (low, high) per confound by name.
     made_on, how, n_people
         Who the public people are, how the file was made, how many they were.
+    bands
+        Moments of (age, white scores) by age band, each of at least 20 people: what a plan draws its people from.
     """
 
     feature_names: tuple[str, ...]
@@ -79,6 +81,7 @@ class Basis:
     n_people: int
     feature_z: float = 4.0
     confounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    bands: tuple[Band, ...] = ()
 
     def __repr__(self) -> str:
         return f"Basis({len(self.feature_names)} features, J = {len(self.components)}, {self.digest[:12]}…)"
@@ -198,6 +201,7 @@ class Basis:
             "made_on": self.made_on,
             "how": self.how,
             "n_people": self.n_people,
+            **({"bands": [band.to_json() for band in self.bands]} if self.bands else {}),
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -222,6 +226,7 @@ class Basis:
                 age=(float(data["age"][0]), float(data["age"][1])),
                 made_on=data["made_on"], how=data["how"], n_people=int(data["n_people"]),
                 feature_z=float(data["feature_z"]),
+                bands=tuple(_band(band, len(fit["b1"])) for band in data.get("bands", ())),
                 confounds={name: (float(pair[0]), float(pair[1])) for name, pair in data["confounds"].items()},
             )  # fmt: skip
         except ValueError as error:
@@ -279,3 +284,10 @@ class Basis:
             made_on=made_on.strip(),
             **numbers,
         )
+
+
+def _band(data: Mapping[str, Any], size: int) -> Band:
+    mean, cov = _frozen(data["mean"]), _frozen(data["cov"])
+    if mean.shape != (size + 1,) or cov.shape != (size + 1, size + 1):
+        raise ValueError("a band of another size")
+    return Band(int(data["people"]), mean, cov)

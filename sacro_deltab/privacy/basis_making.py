@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,21 @@ from ..base.errors import InputError
 from .bounds import clean
 
 Array = NDArray[np.float64]
+LEAST_IN_BAND, _MOST_BANDS = 20, 8
 _FLOOR = 1e-6  # components with less than this share of the largest variance are exact dependence, not axes
+
+
+@dataclass(frozen=True)
+class Band:
+    """People of one age band: how many, mean and covariance of (age, J white scores)."""
+
+    people: int
+    mean: Array
+    cov: Array
+
+    def to_json(self) -> dict[str, Any]:
+        """As the basis file holds it."""
+        return {"people": self.people, "mean": self.mean.tolist(), "cov": self.cov.tolist()}
 
 
 def public_numbers(
@@ -42,16 +57,30 @@ def public_numbers(
     white = (z @ components.T) / sd
     norms = np.sqrt(np.cumsum(white**2, axis=1))
     b1, residual_sd = _public_fit(white, ages)
+    bands = _bands(ages, white)
     low, high = age_range if age_range is not None else _round_range(ages)
     return {
         "centre": centre, "scale": scale, "components": components, "score_sd": sd,
         "radius": np.quantile(norms, 0.95, axis=0),
         "feature_radius": float(np.quantile(np.sqrt((z**2).sum(axis=1)), 0.95)),
         "age_b1": b1, "residual_sd": residual_sd, "age_mean": float(ages.mean()), "age_sd": float(ages.std()),
-        "age": (float(low), float(high)), "n_people": people,
+        "age": (float(low), float(high)), "n_people": people, "bands": bands,
         "how": "column mean and SD (divisor n); eigenvectors of the public Gram, signs by largest loading; "
         "R95: 95 % quantile of the norm of white scores",
     }  # fmt: skip
+
+
+def _bands(ages: Array, white: Array) -> tuple[Band, ...]:
+    """Moments of (age, scores) in bands of about as many people each: never fewer than 20, nor than three a score."""
+    least = max(LEAST_IN_BAND, 3 * white.shape[1])
+    count = min(_MOST_BANDS, ages.size // least)
+    if count < 1:
+        return ()
+    rows = np.column_stack([ages, white])[np.argsort(ages, kind="stable")]
+    return tuple(
+        Band(int(part.shape[0]), part.mean(axis=0), np.cov(part, rowvar=False, ddof=0))
+        for part in np.array_split(rows, count)
+    )
 
 
 def _public_people(X: ArrayLike, age: ArrayLike, names: Sequence[str]) -> tuple[Array, Array]:

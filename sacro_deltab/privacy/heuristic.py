@@ -4,7 +4,8 @@ Gaussian noise is added to each fitted parameter with the classical formula, fro
 from the data (‖X_r⁺‖₂ · age range). Neither bounds what one person can change: the pseudo-inverse and the
 standardisation move with them, and the true sensitivity of least squares is unbounded. diffprivlib's PCA is offered as
 the documents' drop-in; its eigenvector sampler draws from another density than the one its proof is about, and its
-bounds come from the data. Everything here is labelled `heuristic`, and every parameter spends the ε that was asked.
+bounds come from the data. Everything here is labelled `heuristic`. The recipe is priced and paid as one: its parameters
+share the ε that was asked.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import io
 import math
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +30,7 @@ from .job import check_delta
 from .mechanisms import gaussian_sigma
 from .spend import Receipt, SpendRequest
 from .statement import PrivacyStatement
+from .training import PrivateModel
 
 PARAMETERS = ("b1", "b2", "b2sq", "gamma", "gammasq")
 _OUTPUT = {"b1": "beta1", "b2": "beta2", "b2sq": "beta2sq", "gamma": "gamma", "gammasq": "gammasq"}
@@ -44,16 +46,6 @@ REASON_PCA = (
 )
 
 
-@dataclass(frozen=True)
-class HeuristicModel:
-    """Noised weights, the SD added to each parameter, and one statement per spend. x_mean, x_std, y_mean and the
-    age-square terms are exact: they are listed as outside the budget."""
-
-    weights: Weights
-    noise_sd: dict[str, float]
-    statements: tuple[PrivacyStatement, ...]
-
-
 def documents_recipe(
     X: ArrayLike,
     age: ArrayLike,
@@ -66,22 +58,25 @@ def documents_recipe(
     age_range: float | None = None,
     parameters: Sequence[str] = PARAMETERS,
     pca: Literal["exact", "diffprivlib"] = "exact",
-    pca_epsilon: float | None = None,
+    feature_bound: float | None = None,
     time_limit: float = 60.0,
     spend: Callable[[SpendRequest], Receipt | None],
-) -> HeuristicModel:
+) -> PrivateModel:
     """Fit without privacy and add Gaussian noise to each parameter, as the governing documents describe.
 
     Parameters
     ----------
     epsilon, delta_dp
-        Spent *per parameter*, by the classical formula; refused where that formula does not deliver its δ.
+        Of the whole recipe, in equal shares for each parameter (and the components, where diffprivlib makes them), by
+        the classical formula; refused where that formula does not deliver its δ. One spend, before any noise is drawn.
     sensitivity
         Declared L2 sensitivity, years; None reads ‖X_r⁺‖₂ · `age_range` from the data.
     age_range
         Largest age difference in years; None takes the data's own.
     pca
-        `diffprivlib` uses its `models.PCA` with ε `pca_epsilon` (default: epsilon), stopped after `time_limit` seconds.
+        `diffprivlib` uses its `models.PCA`, stopped after `time_limit` seconds.
+    feature_bound
+        Largest size of a standardised feature (the documents name 1.0); None: none.
 
     Raises
     ------
@@ -89,35 +84,46 @@ def documents_recipe(
         ε or δ out of range, the classical formula invalid there, or diffprivlib's sampler not done in time.
     """
     z, y, mean, scale = _standardised(X, age, feature_names)
-    small = check_delta(delta_dp, y.size)
+    if feature_bound is not None:
+        z = np.clip(z, -feature_bound, feature_bound)
     unknown = [name for name in parameters if name not in PARAMETERS]
-    if unknown:
-        raise InputError(f"unknown parameter {unknown[0]!r}", next_step="use " + ", ".join(PARAMETERS))
-    gaussian = gaussian_sigma(1.0, epsilon, small, method="classical")
-    if not gaussian.valid:
+    if unknown or not parameters:
+        raise InputError(f"unknown parameter {(unknown or ['none'])[0]!r}", next_step="use " + ", ".join(PARAMETERS))
+    small = check_delta(delta_dp, y.size)
+    shares = len(parameters) + (pca == "diffprivlib")
+    each, part = epsilon / shares, small / len(parameters)
+    if not gaussian_sigma(1.0, each, part, method="classical").valid:
         raise PrivacyError(
-            f"the documents' formula does not deliver δ = {small:g} at ε = {epsilon:g}",
+            f"the documents' formula does not deliver δ = {part:g} at ε = {each:g}",
             next_step="use a smaller ε, or private training, whose noise is calibrated exactly",
         )
-    statements = []
-    if pca == "diffprivlib":
-        own = float(epsilon if pca_epsilon is None else pca_epsilon)
-        statements.append(_pay(spend, "diffprivlib_pca", own, 0.0, None, "pca_components", REASON_PCA))
-        components = diffprivlib_components(z, n_components, own, time_limit)
-    else:
-        components = _exact_components(z, n_components)
-    weights = _fit(z, y, components, tuple(map(str, feature_names)), mean, scale)
+    components = _exact_components(z, n_components)
     reason, reach = REASON_DECLARED, sensitivity
     if reach is None:
         reason = REASON_DATA
         reach = _data_sensitivity(z @ components.T, float(np.ptp(y)) if age_range is None else age_range)
-    sigma = gaussian_sigma(reach, epsilon, small, method="classical")
-    changes: dict[str, Any] = {}
-    for name in parameters:
-        statements.append(_pay(spend, "gaussian", float(epsilon), small, (float(sigma), reach), _OUTPUT[name], reason))
-        changes[name] = getattr(weights, name) + _noise(float(sigma), np.shape(getattr(weights, name)))
-    noised = replace(weights, **changes)
-    return HeuristicModel(noised, dict.fromkeys(parameters, float(sigma)), tuple(statements))
+    sigma = float(gaussian_sigma(reach, each, part, method="classical"))
+    outputs = tuple(_OUTPUT[name] for name in parameters)
+    if pca == "diffprivlib":
+        outputs, reason = (*outputs, "pca_components"), f"{reason}; {REASON_PCA}"
+    told = {"sigma": sigma, "sensitivity": reach, "epsilon_each": each}
+    request = SpendRequest(
+        mechanism="gaussian", epsilon=float(epsilon), delta_dp=small, mu=None, sigma=None, adjacency="replace_one",
+        unit="person", outputs=outputs, kind="model", label="heuristic", detail={"reason": reason, **told},
+    )  # fmt: skip
+    receipt = spend(request)
+    if pca == "diffprivlib":
+        components = diffprivlib_components(z, n_components, each, time_limit)
+    weights = _fit(z, y, components, tuple(map(str, feature_names)), mean, scale)
+    changes = {name: getattr(weights, name) + _noise(sigma, np.shape(getattr(weights, name))) for name in parameters}
+    statement = _statement(request, reason, told, feature_bound, pca == "diffprivlib", parameters)
+    return PrivateModel(
+        weights=replace(weights, **changes),
+        statement=statement if receipt is None else statement.with_ledger(receipt),
+        noisy_moments=None,
+        public={"method": "documents", "n_components": n_components, "noise_sd": dict.fromkeys(parameters, sigma)},
+        warnings=(f"not formal: {reason}",),
+    )
 
 
 _DIFFPRIVLIB = """
@@ -201,29 +207,23 @@ def _noise(sigma: float, shape: tuple[int, ...]) -> Array:
     return np.asarray(draws.reshape(shape).astype(np.float64) * (sigma / _STEPS))
 
 
-def _pay(
-    spend: Callable[[SpendRequest], Receipt | None],
-    mechanism: str,
-    epsilon: float,
-    delta_dp: float,
-    noise: tuple[float, float] | None,
-    output: str,
+def _statement(
+    request: SpendRequest,
     reason: str,
+    told: Mapping[str, float],
+    bound: float | None,
+    noised_axes: bool,
+    parameters: Sequence[str],
 ) -> PrivacyStatement:
-    """Spend what was asked; `noise` is (σ, sensitivity). No μ is given: the scale has no proof, so only the plain sum
-    may count it."""
-    table = {} if noise is None else {"sigma": noise[0], "sensitivity": noise[1]}
-    request = SpendRequest(
-        mechanism=mechanism, epsilon=epsilon, delta_dp=delta_dp, mu=None, sigma=None, adjacency="replace_one",
-        unit="person", outputs=(output,), kind="model", label="heuristic", detail={"reason": reason, **table},
-    )  # fmt: skip
-    receipt = spend(request)
-    statement = PrivacyStatement(
-        label="heuristic", reason=reason, mechanism=mechanism, epsilon=epsilon, delta_dp=delta_dp, mu=None,
-        sigma_unit=None, adjacency="replace_one", unit="person",
+    """No μ: the scale has no proof, so only the plain sum may count it. What is exact is named as outside."""
+    exact = [] if noised_axes else ["pca_components"]
+    exact += [_OUTPUT[name] for name in PARAMETERS if name not in parameters]
+    return PrivacyStatement(
+        label="heuristic", reason=reason, mechanism=request.mechanism, epsilon=request.epsilon,
+        delta_dp=request.delta_dp, mu=None, sigma_unit=told["sigma"] / told["sensitivity"],
+        adjacency=request.adjacency, unit=request.unit,
         epsilon_by_adjacency={"zero_out_N_public": None, "add_remove": None, "replace_one": None},
-        bounds={"digest": None, "provenance": "unregistered"}, basis=None,
-        sampler="diffprivlib" if noise is None else sampler.SAMPLER, blocks=table,
-        outside_budget=("x_mean", "x_std", "y_mean", "ysq_mean", "ysq_slope"),
+        bounds={"digest": None, "provenance": "unregistered", "feature_bound": bound}, basis=None,
+        sampler=sampler.SAMPLER, blocks=dict(told), method="documents",
+        outside_budget=("x_mean", "x_std", "y_mean", "ysq_mean", "ysq_slope", "folded_weights", *exact),
     )  # fmt: skip
-    return statement if receipt is None else statement.with_ledger(receipt)

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import InputError, RefusedError, SacroDeltabError
-from ..model.filling import FOLDS, cross_validated_ages, fit_deltas, fitted_deltas, given_deltas, public_constants
+from ..model.filling import (
+    DEFAULT_COMPONENTS,
+    FOLDS,
+    cross_validated_ages,
+    fit_deltas,
+    fitted_deltas,
+    given_deltas,
+    public_constants,
+)
 
 if TYPE_CHECKING:
     from ..cohort import Cohort, Repair
@@ -49,6 +57,7 @@ class Plan:
     components: Mapping[str, Any] = field(default_factory=dict)  # other choices of J, read off the raw data
     adjacency: str = "zero_out_N_public"
     method: str = "auto"
+    recipe: str = "private"  # or "documents": the governing documents' own, without a guarantee
     model: str = "unbiased_quadratic"
     epsilon_mean: float | None = None
     plots: bool = False
@@ -196,6 +205,13 @@ def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -
         return
     if plan.epsilon is None:
         yield "no private weights: no ε was given (--epsilon); weights leave only with noise"
+    elif plan.recipe == "documents":
+        say("the documents' recipe: the budget is spent before any noise is drawn")
+        size = DEFAULT_COMPONENTS if plan.n_components is None else plan.n_components
+        model = session.train_documents(
+            cohort.features_frame(), cohort.age, epsilon=plan.epsilon, delta_dp=plan.delta_dp, n_components=size
+        )
+        yield f"no guarantee: {model.statement.reason}"
     elif plan.basis is None and plan.bounds is None:
         yield (
             "no private weights: neither --basis nor --bounds was given, and without a public centre and scale of the "

@@ -39,7 +39,7 @@ from .statistics import (
     scalar_candidate,
 )
 from .tables import table_candidate
-from .training import deltas, train
+from .training import deltas, train, train_documents
 from .weights import moments_candidate, weight_candidates
 
 if TYPE_CHECKING:
@@ -133,6 +133,32 @@ class DeltabSession(SessionCore):
         return self.live
 
     # -- private training -----------------------------------------------------------------------------------------
+
+    @paused()
+    @measured
+    def train_documents(
+        self,
+        X: Any,
+        age: Any,
+        *,
+        feature_names: Sequence[str] | None = None,
+        epsilon: float,
+        delta_dp: float | None = None,
+        n_components: int,
+        pca: str = "exact",
+    ) -> PrivateModel:
+        """The governing documents' own recipe: noise on each fitted parameter, one ε and one spend for all of them.
+
+        Never a guarantee: nothing in the fit bounds what one person can change. The label is `heuristic`, and the
+        noised parameters go to a person; what the recipe leaves exact is judged as exact. See
+        `privacy.heuristic.documents_recipe`; standardised features are clipped to ±1, as the documents say.
+        """
+        self.require_open()
+        model: PrivateModel = train_documents(
+            self, X, age, feature_names=feature_names, n_components=n_components, epsilon=epsilon, delta_dp=delta_dp,
+            pca=pca,
+        )  # fmt: skip
+        return model
 
     @paused()
     @measured

@@ -46,7 +46,7 @@ def noised(statement: Mapping[str, Any], *, sensitivity: float, post_processing:
         "dp.epsilon": float(statement["epsilon"]),
         "dp.delta": float(statement["delta_dp"]),
         "dp.sensitivity": sensitivity,
-        "dp.sensitivity_basis": "clipped_bound",
+        "dp.sensitivity_basis": "clipped_bound" if statement.get("method") != "documents" else "data_dependent",
         "dp.adjacency": adjacency,
         "bounds.provenance": str(statement["bounds"]["provenance"]),
         "dp.feature_bound_enforced": True,

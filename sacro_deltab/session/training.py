@@ -150,30 +150,71 @@ def train(
         ruleset_bounds=public,
         before_spend=lambda told: _refuse_hopeless(session, told, expected_n),
     )
+    public_people = int(basis.n_people) if basis is not None and session.budget.registered(basis.digest) else None
+    plain = own_deltas(matrix, ages, model.weights, session.ruleset.parameters) and _within(confounds, bounds, basis)
+    origin = "shared_normative" if basis is not None else "node_specific"
+    return _remember(session, model, receipts, (matrix, ages, confounds), public_people, origin, plain)
+
+
+def train_documents(
+    session: SessionCore,
+    X: Any,
+    age: Any,
+    *,
+    feature_names: Sequence[str] | None,
+    n_components: int,
+    epsilon: float,
+    delta_dp: float | None,
+    pca: str,
+) -> Any:
+    """See `SessionCore.train_documents`."""
+    from ..privacy.heuristic import documents_recipe
+
+    _refuse_mixed_n(session, "replace_one")
+    ages, matrix = numbers(age), _matrix(X)
+    roster = session.state.roster(ages.size)
+    if roster.n_people != ages.size:
+        raise InputError("a person has several rows", next_step="Keep one row a person before training.")
+    session.state.set_ages(ages)
+    receipts: list[Receipt] = []
+    model = documents_recipe(
+        matrix, ages, feature_names=_names(X, feature_names), n_components=n_components, epsilon=epsilon,
+        delta_dp=delta_dp, feature_bound=1.0, pca=pca,  # type: ignore[arg-type]
+        spend=session.budget.spender(roster.n_people, receipts),
+    )  # fmt: skip
+    return _remember(session, model, receipts, (matrix, ages, None), None, "node_specific", False)
+
+
+def _remember(
+    session: SessionCore,
+    model: Any,
+    receipts: Sequence[Receipt],
+    people: tuple[Any, Any, Any],
+    public_people: int | None,
+    origin: str,
+    plain: bool,
+) -> Any:
+    """The session's record of a training, and its lines in the journal."""
+    matrix, ages, confounds = people
     receipt = receipts[-1] if receipts else None
-    facts = training_facts(
-        matrix,
-        ages,
-        origin="shared_normative" if basis is not None else "node_specific",
-        max_z=_largest_z(model, matrix, ages, confounds),
-    )
+    facts = training_facts(matrix, ages, origin=origin, max_z=_largest_z(model, matrix, ages, confounds))
     if session.state.ids is None:
         said = replace(model.statement, not_covered=(ROWS_ARE_PEOPLE, *model.statement.not_covered))
         model = replace(model, statement=said)
     session.models[id(model)] = TrainedHere(
         model,
         receipt,
-        int(basis.n_people) if basis is not None and session.budget.registered(basis.digest) else None,
+        public_people,
         facts,
         statement=model.statement.to_json(),
         digest=_model_digest(model),
         people=_people_digest(matrix, ages, confounds),
         n_least=_least_n(session, model, receipt),
         intervals=model.intervals,
-        plain=own_deltas(matrix, ages, model.weights, session.ruleset.parameters) and _within(confounds, bounds, basis),
+        plain=plain,
     )
     if receipt is not None:
-        session.journal.write("spend", {"entry": receipt.entry, "epsilon": float(epsilon)})
+        session.journal.write("spend", {"entry": receipt.entry, "epsilon": float(model.statement.epsilon)})
     session.journal.write("trained", {"n_least": session.models[id(model)].n_least})
     return model
 

@@ -209,8 +209,11 @@ def _folded(w: Any, title: str, context: Mapping[str, Any]) -> OutputDocument:
 def _candidate(session: SessionCore, source: _Source, document: OutputDocument) -> Candidate:
     kind = document.type
     public = source.n_basis is not None and kind in ("pca_components", "x_mean", "x_std")
+    statement = source.statement
+    if statement is not None and kind in statement["outside_budget"]:
+        statement = None  # an exact number beside noised ones: judged as such
     noise: dict[str, FactValue] = (
-        not_noised() if source.statement is None else noised(source.statement, sensitivity=1.0, post_processing=True)
+        not_noised() if statement is None else noised(statement, sensitivity=1.0, post_processing=True)
     )
     if kind == "noised_moments":
         noise["moments.on_grid"] = True
@@ -236,7 +239,7 @@ def _candidate(session: SessionCore, source: _Source, document: OutputDocument) 
         facts |= computed(value=document.rows[0][1])
     built = build_facts(session, document, facts, noise=noise, receipt=source.receipt)
     # Differences with earlier releases are asked of exact sets of people: not where N itself is protected.
-    return Candidate(document, built, privacy=source.statement, receipt=source.receipt, n=None if secret else int(n))
+    return Candidate(document, built, privacy=statement, receipt=source.receipt, n=None if secret else int(n))
 
 
 def _flat(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,8 +30,6 @@ EXPECTED: dict[str, str] = {
     "one_reader": HOUSE,
     "orderly_refusal": BUILT,
     "own_numbers": PEOPLE,
-    "plan_truth": FORMAL,
-    "pooled_baseline": POOLING,
     "printed_codes": LAW,
     "record_places": BUILT,
     "replay_truth": LAW,

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from sacro_deltab.base.errors import SacroDeltabError
 from sacro_deltab.cli import _register, app
 from sacro_deltab.federation.aggregate import aggregate
-from sacro_deltab.federation.simulation import WAYS
+from sacro_deltab.federation.simulation import NULL_WAYS, WAYS
 
 
 def run(*args: object, code: int = 0) -> Result:
@@ -92,9 +92,10 @@ def test_simulate_federation_prints_its_results_alone(tmp_path: Path) -> None:
     done = run("simulate-federation", "--sizes", "120,200", "--n-features", "12", "--n-components", "3", "--json",
                "--epsilon", "2", "--plot", tmp_path / "plan.png")  # fmt: skip
     data = json.loads(done.stdout)
-    assert set(data) == {"results"}
+    assert set(data) == {"results", "advised"}
+    assert data["advised"] in {*WAYS, *NULL_WAYS} - {"direct", "naive_fedavg"}
     assert all(set(r) == {"way", "epsilon", "correlation", "mae"} for r in data["results"])
-    assert [r["way"] for r in data["results"]] == [*WAYS, *WAYS]
+    assert [r["way"] for r in data["results"]] == [*WAYS, *WAYS, *NULL_WAYS]
     assert (tmp_path / "plan.png").stat().st_size > 1000
 
 

@@ -61,7 +61,7 @@ def test_summed_moments_keep_the_scale_of_ages(stretch: float) -> None:
 
 def test_every_way_without_noise(world: sim.World) -> None:
     found = {r.way: r for r in sim.simulate_federation([world], epsilons=(None,))}
-    assert set(found) == set(sim.WAYS)
+    assert set(found) == {*sim.WAYS, *sim.NULL_WAYS}
     assert found["summed_moments"] == sim.Result(
         "summed_moments", None, pytest.approx(found["direct"].correlation, abs=1e-9),
         pytest.approx(found["direct"].mae, abs=1e-9),

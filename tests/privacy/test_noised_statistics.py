@@ -117,31 +117,41 @@ def cohort():  # type: ignore[no-untyped-def]
     return smith_cohort(200, 8, seed=1)
 
 
-def test_documents_recipe_is_heuristic_and_pays_for_every_parameter(cohort) -> None:  # type: ignore[no-untyped-def]
+def test_documents_recipe_is_heuristic_and_paid_as_one(cohort) -> None:  # type: ignore[no-untyped-def]
     before = len(SPENT)
     got = documents_recipe(
         cohort.X, cohort.age, feature_names=cohort.feature_names, n_components=3, epsilon=1.0, spend=spend
     )
-    paid = SPENT[before:]
-    assert [request.outputs for request in paid] == [("beta1",), ("beta2",), ("beta2sq",), ("gamma",), ("gammasq",)]
-    assert {request.label for request in paid} == {"heuristic"}
-    assert {request.epsilon for request in paid} == {1.0}
-    assert all(request.mu is None for request in paid)  # no exact account of a claim without a proof
-    assert all("read from the data" in s.reason for s in got.statements)
-    assert all("x_mean" in s.outside_budget for s in got.statements)
-    assert set(got.noise_sd) == set(PARAMETERS)
+    (paid,) = SPENT[before:]
+    assert paid.outputs == ("beta1", "beta2", "beta2sq", "gamma", "gammasq")
+    assert (paid.label, paid.epsilon, paid.mu) == ("heuristic", 1.0, None)  # no exact account without a proof
+    assert paid.detail["epsilon_each"] == 0.2
+    assert "read from the data" in got.statement.reason
+    assert {"x_mean", "pca_components"} <= set(got.statement.outside_budget)
+    assert set(got.public["noise_sd"]) == set(PARAMETERS)
     declared = documents_recipe(
         cohort.X, cohort.age, feature_names=cohort.feature_names, n_components=3, epsilon=1.0, sensitivity=0.1,
         delta_dp=1e-6, parameters=("b1",), spend=spend,
     )  # fmt: skip
-    assert declared.noise_sd["b1"] == pytest.approx(0.5298802526850474, rel=1e-9)
-    assert "word" in declared.statements[0].reason
+    assert declared.public["noise_sd"]["b1"] == pytest.approx(0.5298802526850474, rel=1e-9)
+    assert "word" in declared.statement.reason
+
+
+def test_a_recipe_whose_spend_is_refused_draws_nothing(cohort, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    def refuse(request: Any) -> None:
+        raise PrivacyError("no budget")
+
+    monkeypatch.setattr("sacro_deltab.privacy.heuristic._noise", lambda *args: pytest.fail("noise was drawn"))
+    with pytest.raises(PrivacyError, match="no budget"):
+        documents_recipe(
+            cohort.X, cohort.age, feature_names=cohort.feature_names, n_components=3, epsilon=1.0, spend=refuse
+        )
 
 
 def test_documents_recipe_refuses_where_its_formula_does_not_deliver(cohort) -> None:  # type: ignore[no-untyped-def]
     before = len(SPENT)
     with pytest.raises(PrivacyError, match="does not deliver"):
-        documents_recipe(cohort.X, cohort.age, feature_names=cohort.feature_names, n_components=3, epsilon=10.0,
+        documents_recipe(cohort.X, cohort.age, feature_names=cohort.feature_names, n_components=3, epsilon=60.0,
                          delta_dp=1e-6, sensitivity=1.0, spend=spend)  # fmt: skip
     with pytest.raises(InputError):
         documents_recipe(
@@ -163,7 +173,6 @@ def test_diffprivlib_pca_is_stopped_when_it_hangs(cohort) -> None:  # type: igno
 @pytest.mark.soak
 def test_diffprivlib_pca_is_labelled(cohort) -> None:  # type: ignore[no-untyped-def]
     got = diffprivlib_call(cohort, time_limit=120)
-    assert got.statements[0].mechanism == "diffprivlib_pca"
-    assert "sampler" in got.statements[0].reason
+    assert "sampler" in got.statement.reason
     assert got.weights.components is not None
     assert got.weights.components.shape == (1, 2)

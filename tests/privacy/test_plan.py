@@ -43,6 +43,11 @@ def test_what_one_epsilon_buys(usual: Any) -> None:
     assert by["gradient"].n_90 is not None
     assert by["gradient"].n_90 <= 500
     assert by["node"].n_90 == 1200
+    assert by["gradient"].error_years < usual.null_rows["constant"]["error_years"]
+    assert by["gradient"].with_no_noise > usual.null_rows["public_only"]["correlation"] - 0.2
+    low, high = by["gradient"].with_no_noise_interval
+    assert low <= by["gradient"].with_no_noise <= high
+    assert by["gradient"].age_slope[0] <= 0.02 and by["gradient"].age_slope[1] >= -0.02
     assert set(by["moments"].noise_sd) == {"t", "q", "tq", "qq", "u", "ut", "uq"}
     assert all(value > 0 for p in usual.paths for value in p.noise_sd.values())
     assert usual.advice.startswith("Useful")
@@ -80,10 +85,13 @@ def test_the_choice_is_the_trainers(usual: Any) -> None:
             n_components=3, method="auto", registered=None, ruleset_bounds=None, outputs=(), options={},
         )[1]  # fmt: skip
         request = {**usual.request, "n": n, "adjacency": adjacency}
+        pairs = ("with_no_noise_interval", "error_interval", "age_slope")
+        told = {"with_no_noise": 1.0, **{name: [0.0, 1.0] for name in pairs}}
         stored = {
+            "null": {},
             "plain": {"correlation": 1.0, "error_years": 1.0}, "trivial": 1.0, "people": "",
             "paths": {name: {"correlation": 1.0, "own": 1.0, "standard_error": 0.0, "error_years": 1.0, "curve": [],
-                             "noise_sd": {}, "warnings": []} for name in ("gradient", "moments", "node")},
+                             "noise_sd": {}, "warnings": [], **told} for name in ("gradient", "moments", "node")},
         }  # fmt: skip
         plan = planning._build(request, stored)
         assert (plan.choice, plan.why) == (price.public["method"], price.public["why"])
@@ -97,7 +105,7 @@ def test_asked_again_it_answers_at_once(tmp_path: Path, monkeypatch: pytest.Monk
         made_on="simulated people", age_range=(45, 75),
     )  # fmt: skip
     first = plan_training(300, epsilon=1.0, basis=basis)
-    assert "age fit" in first.people
+    assert "moments by age band" in first.people
     monkeypatch.setattr(planning, "_simulate", lambda *a: pytest.fail("simulated again"))
     assert plan_training(300, epsilon=1.0, basis=basis).to_json() == first.to_json()
     for broken in ("broken", "[]", '{"plain": 1}', '{"plain": {}, "paths": []}'):
@@ -185,3 +193,21 @@ def test_command(usual: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert data["schema"] == "sacro_deltab/plan/1"
     again = CliRunner().invoke(app, [*arguments, "--plot", str(tmp_path / "plan.png")])
     assert isinstance(again.exception, InputError)
+
+
+def test_with_a_basis_it_answers_for_the_trainers_components_and_people() -> None:
+    """All paths on the same people, with the null rows: nothing has more than the model without noise."""
+    people = smith_cohort(600, 12, seed=1)
+    basis = Basis.from_public(
+        people.X, people.age, people.feature_names, n_components=6, made_on="simulated people", age_range=(45, 75)
+    )
+    assert all(band.people >= 20 for band in basis.bands) and len(basis.bands) > 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(planning, "GRID", (400,))
+        patch.setattr(planning, "_DRAWS", 4)
+        patch.setattr(planning, "_SEARCH_DRAWS", 2)
+        answer = plan_training(500, epsilon=1.0, basis=basis, use_cache=False)
+    assert answer.request["n_components"] == 6
+    assert {p.path for p in answer.paths} == {"gradient", "moments"}  # a basis tells nothing of what a node basis needs
+    assert all(p.share <= 1.05 for p in answer.paths)
+    assert set(answer.null_rows) == {"public_only", "constant"}

@@ -22,7 +22,7 @@ from ..fit import fit_moments
 from ..gradient import Purse, descend
 from ..job import Job
 from ..moments import NoisyMoments, Scaling, exact_sums, natural
-from ..paths import gradient_plan, moments_plan, public_axes, scaling_of
+from ..paths import WIDER, gradient_plan, moments_plan, public_axes, scaling_of
 from ..spend import Adjacency
 from ..training import Price, prepare
 
@@ -63,7 +63,8 @@ def trained(job: Job, method: str, rng: Rng, *, lean: bool = True) -> Weights:
         size, schedule, start = gradient_plan(job)
         axes = job.basis.components[:size], job.basis.score_sd[:size]
         purse = _SimulatedPurse(job.mu, job.reach, rng=rng)
-        return descend(job, purse, schedule, job.scores(job.basis, size), *axes, start, lean=lean)
+        whole = job.scores(job.basis, size, wider=WIDER)
+        return descend(job, purse, schedule, job.scores(job.basis, size), *axes, start, lean=lean, whole=whole)
     layout, scaling = moments_plan(job, people)
     size = layout.width
     moments = _released(job, layout, scaling, [job.scores(job.basis, size)], rng)
