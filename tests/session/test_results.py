@@ -81,10 +81,13 @@ def test_a_small_category_is_named_with_the_way_out(session: Any) -> None:
 
 
 def test_an_indicator_of_few_more_people_than_a_table_is_attacked_with_it(session: Any) -> None:
-    """A coefficient of a category is a group's mean: beside a table one person apart it does not leave."""
+    """A coefficient of a category is a group's mean: it does not leave beside a table one person apart that prints the
+    two groups; where cells were chosen again together, the table has lost them."""
     assert session.release_group_means(DELTA, SITE).document is not None
     moved = SITE.mask(SITE.index == 0, "south")
-    assert session.release_regression(DELTA, pd.DataFrame({"where": moved})).status == "fail"
+    entry = session.release_regression(DELTA, pd.DataFrame({"where": moved}))
+    table = next(e for e in session.entries if e.name == "mean_delta_by_site")
+    assert entry.document is None or table.document is None or {"north", "south"} <= set(table.suppressed)
 
 
 def test_contrasts_are_adjusted_and_have_cohens_d(session: Any) -> None:
