@@ -44,7 +44,7 @@ def write_file(path: str | Path, data: bytes | str, *, mode: int | None = None, 
         part.replace(path)
         claimed = False
     except FileExistsError:
-        raise InputError("this file exists and is not overwritten", path=path, next_step="Name another.") from None
+        raise InputError("this file exists and is never overwritten", path=path, next_step="Name another.") from None
     except OSError as error:
         raise InputError(f"it cannot be written ({error.strerror})", path=path, next_step=_STEP) from None
     finally:

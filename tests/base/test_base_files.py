@@ -75,7 +75,7 @@ def test_a_file_is_there_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.
     write_file(path, "old", mode=0o600)
     write_file(path, b"new")
     assert path.read_bytes() == b"new" and path.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(InputError, match="not overwritten"):
+    with pytest.raises(InputError, match="never overwritten"):
         write_file(path, "other", new=True)
 
     def full(_: int) -> None:
