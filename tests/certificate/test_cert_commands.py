@@ -399,7 +399,7 @@ def test_the_manual_s_answers_are_read_and_mistakes_have_their_line(tmp_path: Pa
         (block.replace('"looked at, fine"', "looked at, fine"), "needs quotes"),
         (block + '  "*": {decision: refuse, reason: x}\n', "answers.yaml:4:3: the key '\\*' stands twice"),
         ("files: [", "not YAML"),
-        ("files: {a.csv: {decision: maybe, reason: x}}", "none of"),
+        ("files: {a.csv: {decision: maybe, reason: x}}", "one of"),
     ):
         path.write_text(text)
         with pytest.raises(InputError, match=says):
