@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .base.version import __version__
 
 if TYPE_CHECKING:
+    from .base.errors import SacroDeltabError
     from .check import check_paths
     from .cohort import Cohort, read_cohort
     from .ledger import open_ledger
@@ -31,6 +32,7 @@ _LAZY = {
     "load_ruleset": "rules",
     "open_ledger": "ledger",
     "check_paths": "check",
+    "SacroDeltabError": "base.errors",
 }
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "DeltabSession",
     "Moments",
     "PublicBounds",
+    "SacroDeltabError",
     "Weights",
     "__version__",
     "check_paths",

@@ -42,6 +42,7 @@ def fitted_deltas(cohort: Cohort, choice: Mapping[str, Any], model: str, fill: F
         found = fitted.delta(whole.X, whole.age, whole.confounds, model=model)
     deltas = np.full(cohort.n_rows, np.nan)
     deltas[_complete(cohort) if fill == "drop" else slice(None)] = found
+    deltas[~np.isfinite(cohort.X).any(axis=1)] = np.nan  # imputed throughout is no value
     return deltas, whole.repairs[len(cohort.repairs) :]
 
 

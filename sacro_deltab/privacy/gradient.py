@@ -155,7 +155,7 @@ def descend(
     def scalar(name: str, rows: Array) -> Array:
         return purse.sum(name, rows if rows.ndim == 2 else rows[:, None], radii[name], schedule.scalars[name])
 
-    n = float(t.size) if job.exact_n else max(1.0, float(scalar("n", np.ones(t.size))[0]))
+    n = float(job.people) if job.people is not None else max(1.0, float(scalar("n", np.ones(t.size))[0]))
     job.drawn["n"] = n
     q = 2 * t * t - 1
     sums = {name: float(scalar(name, v)[0]) for name, v in (("t", t), ("q", q), ("tq", t * q), ("qq", q * q))}

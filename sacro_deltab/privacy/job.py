@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from ..base.errors import InputError, PrivacyError
@@ -39,12 +40,13 @@ class Job:
     axes_names: tuple[str, ...]
     conf_names: tuple[str, ...]
     options: Mapping[str, Any]
+    people: int | None  # the public N, rows without any value included; None under `add_remove`
     drawn: dict[str, float] = field(default_factory=dict)  # noisy scalars of the release that no weight shows
 
     @property
     def exact_n(self) -> bool:
         """Whether N is public and used as it is."""
-        return self.adjacency != "add_remove"
+        return self.people is not None
 
     @property
     def reach(self) -> int:
@@ -127,6 +129,16 @@ def people_arrays(
         if conf.shape[1] == 0:
             conf = None
     return values, ages, conf
+
+
+def contributing(values: Array, ages: Array) -> npt.NDArray[np.bool_]:
+    """(n,) rows with an age and at least one feature.
+
+    The empty record that a person may become adds exactly nothing to a sum. A row that is filled with constants
+    throughout does add something (1 to an intercept, −1 to 2t² − 1), so that it would lie further from the empty record
+    than one person's noise covers.
+    """
+    return np.asarray(np.isfinite(ages) & np.isfinite(values).any(axis=1))
 
 
 def confound_names_of(names: Sequence[str] | None, conf: Array | None, source: Any) -> tuple[str, ...]:

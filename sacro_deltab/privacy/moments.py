@@ -132,12 +132,12 @@ def release(
     *,
     mu: float,
     reach: int,
-    exact_n: bool,
+    n_public: int | None,
 ) -> NoisyMoments:
     """Draw the one release. chunks: scores or features of consecutive people (clipped here to R); t: ages in [−1, 1];
-    c: confounds in [−1, 1]."""
+    c: confounds in [−1, 1]; n_public: the public N, which may be more than these people."""
     noisy, sd = add_noise(layout, exact_sums(layout, scaling, chunks, t, c), mu, reach)
-    return natural(layout, scaling, noisy, sd, int(t.size) if exact_n else None)
+    return natural(layout, scaling, noisy, sd, n_public)
 
 
 def exact_sums(layout: Layout, scaling: Scaling, chunks: Iterable[Array], t: Array, c: Array | None) -> dict[str, Ints]:

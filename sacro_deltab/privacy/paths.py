@@ -166,7 +166,7 @@ def node_moments(job: Job, n_public: int | None) -> Path:
 
     def run(job: Job) -> tuple[Weights, NoisyMoments]:
         moments = release(
-            layout, scaling, job.features(), job.ages(), job.conf(), mu=job.mu, reach=job.reach, exact_n=job.exact_n
+            layout, scaling, job.features(), job.ages(), job.conf(), mu=job.mu, reach=job.reach, n_public=job.people
         )
         empty = np.zeros((1, layout.width))
         return node.fit_node(moments, job.axes(empty, np.ones(1)), most), moments
@@ -209,7 +209,7 @@ def shared_moments(job: Job, n_public: int | None) -> Path:
         assert job.basis is not None
         scores = job.scores(job.basis, size)
         moments = release(
-            layout, scaling, [scores], job.ages(), job.conf(), mu=job.mu, reach=job.reach, exact_n=job.exact_n
+            layout, scaling, [scores], job.ages(), job.conf(), mu=job.mu, reach=job.reach, n_public=job.people
         )
         weights = fit_moments(moments, public_axes(job, scaling, size))
         job.drawn.update(_moment_errors(moments, weights.b1 * job.basis.score_sd[:size] / job.bounds.age_half))

@@ -16,7 +16,7 @@ from .accounting import epsilon_by_adjacency
 from .basis import Basis
 from .bounds import PublicBounds
 from .intervals import intervals_of
-from .job import Job, check_delta, confound_names_of, effective_bounds, people_arrays
+from .job import Job, check_delta, confound_names_of, contributing, effective_bounds, people_arrays
 from .mechanisms import mu_of
 from .moments import NoisyMoments
 from .paths import Method, choose
@@ -97,7 +97,8 @@ def train_private(
     ----------
     X, age, confounds
         People: n × F raw features, n ages in years, n × K confounds. Missing and infinite values become public
-        constants. Nothing about the path taken depends on their values.
+        constants; a row without an age or without any feature adds exactly nothing (N stays the rows where it is
+        public). Nothing about the path taken depends on their values.
     feature_names
         F names; they must be the basis's, in its order.
     bounds
@@ -199,10 +200,13 @@ def prepare(
         bounds if bounds is not None else effective, basis_bounds, registered=registered, ruleset_bounds=ruleset_bounds,
         basis_digest=None if basis is None else basis.digest,
     )  # fmt: skip
+    there = contributing(values, ages)
     job = Job(
-        X=values, age=ages, confounds=conf, bounds=effective, basis=basis, n_components=n_components,
+        X=values[there], age=ages[there], confounds=None if conf is None else conf[there], bounds=effective,
+        basis=basis, n_components=n_components,
         adjacency=adjacency, mu=mu, centre=np.array(effective.centre), scale=np.array(effective.scale),
         axes_names=tuple(str(n) for n in feature_names), conf_names=conf_names, options=dict(options),
+        people=people,
     )  # fmt: skip
     path = choose(job, method, people)
     request = SpendRequest(

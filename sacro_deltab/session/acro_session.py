@@ -195,6 +195,7 @@ class DeltabSession(SessionCore):
         """
 
         self.require_open()
+        X, age, confounds = self.rows.placed(X), self.rows.placed(age), self.rows.placed(confounds)
         model: PrivateModel = train(
             self,
             X,
@@ -245,13 +246,13 @@ class DeltabSession(SessionCore):
     def release_mean(self, values: Any, *, title: str = "Mean brain-age delta", name: str | None = None) -> Entry:
         """Whole-cohort mean of delta in years."""
 
-        return self._record(scalar_candidate(self, "delta_mean", values, title, name))
+        return self._record(scalar_candidate(self, "delta_mean", self.rows.placed(values), title, name))
 
     @measured
     def release_sd(self, values: Any, *, title: str = "SD of brain-age delta", name: str | None = None) -> Entry:
         """Whole-cohort SD of delta in years (n − 1)."""
 
-        return self._record(scalar_candidate(self, "delta_sd", values, title, name))
+        return self._record(scalar_candidate(self, "delta_sd", self.rows.placed(values), title, name))
 
     @measured
     def release_quantiles(
@@ -264,7 +265,7 @@ class DeltabSession(SessionCore):
     ) -> Entry:
         """Quantiles of delta (linear interpolation), in years."""
 
-        return self._record(quantile_candidate(self, values, percents, title, name))
+        return self._record(quantile_candidate(self, self.rows.placed(values), percents, title, name))
 
     @measured
     def release_group_means(
@@ -283,6 +284,7 @@ class DeltabSession(SessionCore):
         `structural_zeros` (empty by definition: a declaration).
         """
 
+        values, by = self.rows.placed(values), self.rows.placed(by)
         return self._record(table_candidate(self, values, by, "mean", title, name, structural_zeros))
 
     @measured
@@ -297,6 +299,7 @@ class DeltabSession(SessionCore):
     ) -> Entry:
         """SD of delta by group (n − 1); see `release_group_means`."""
 
+        values, by = self.rows.placed(values), self.rows.placed(by)
         return self._record(table_candidate(self, values, by, "sd", title, name, structural_zeros))
 
     @measured
@@ -310,7 +313,7 @@ class DeltabSession(SessionCore):
     ) -> Entry:
         """People by group; see `release_group_means`."""
 
-        return self._record(table_candidate(self, None, by, "count", title, name, structural_zeros))
+        return self._record(table_candidate(self, None, self.rows.placed(by), "count", title, name, structural_zeros))
 
     @measured
     def release_feature_summary(
@@ -323,7 +326,7 @@ class DeltabSession(SessionCore):
     ) -> Entry:
         """Mean and SD of every feature over the cohort."""
 
-        return self._record(feature_candidate(self, X, feature_names, title, name))
+        return self._record(feature_candidate(self, self.rows.placed(X), feature_names, title, name))
 
     @measured
     def release_correlation(
@@ -337,6 +340,7 @@ class DeltabSession(SessionCore):
     ) -> list[Entry]:
         """Pearson correlations of `values` with one column or the columns of a table, and their p-values."""
 
+        values, others = self.rows.placed(values), self.rows.placed(others)
         first, *rest = correlation_candidates(self, values, others, title, name, p_values)
         entry = self._record(first)
         return Entries([entry, *(self._record(replace(c, made_of=entry.name)) for c in rest)])
@@ -348,6 +352,7 @@ class DeltabSession(SessionCore):
         """Pearson's r of `values` with every column of a table as one output: n, r, 95 % interval, p, and p adjusted
         for their number (Benjamini-Hochberg)."""
 
+        values, others = self.rows.placed(values), self.rows.placed(others)
         return self._record(correlations_candidate(self, values, others, title, name))
 
     @measured
@@ -372,6 +377,7 @@ class DeltabSession(SessionCore):
             and said.
         """
 
+        values, predictors, data = self.rows.placed(values), self.rows.placed(predictors), self.rows.placed(data)
         return self._record(regression_candidate(self, values, predictors, formula, data, title, name))
 
     @measured
@@ -387,6 +393,7 @@ class DeltabSession(SessionCore):
         """Each group against the largest one: difference with 95 % interval and p, and Cohen's d, adjusted for the
         columns of `covariates`."""
 
+        values, group, covariates = self.rows.placed(values), self.rows.placed(group), self.rows.placed(covariates)
         return self._record(contrast_candidate(self, values, group, covariates, title, name))
 
     @measured
@@ -402,6 +409,7 @@ class DeltabSession(SessionCore):
         """MAE, RMSE, R², correlation and age slope of predicted ages; `validated` says on whom, for example
         "10-fold cross-validation" or "held-out people" (errors on the training people flatter)."""
 
+        predicted, age = self.rows.placed(predicted), self.rows.placed(age)
         return self._record(errors_candidate(self, predicted, age, validated, title, name))
 
     @measured
@@ -429,7 +437,9 @@ class DeltabSession(SessionCore):
         """
 
         self.require_open()
-        return self._record(private_mean_candidate(self, values, epsilon, bound_years, model, title, name))
+        return self._record(
+            private_mean_candidate(self, self.rows.placed(values), epsilon, bound_years, model, title, name)
+        )
 
     # -- before and after -----------------------------------------------------------------------------------------
 
@@ -611,7 +621,8 @@ class DeltabSession(SessionCore):
     ) -> Any:
         """Per-person deltas of a model (they stay inside), remembered as that model's."""
 
-        return deltas(self, model, X, age, confounds, kind)
+        rows = self.rows.of(age)
+        return deltas(self, model, rows.placed(X), rows.placed(age), rows.placed(confounds), kind)
 
 
 def _live(acro: Any) -> LiveRecords:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from ..base.errors import InputError, RefusedError, SacroDeltabError
 from ..cohort import Cohort
+from ..cohort.order import RowOrder
 from ..judging.said import Said, read_said
 from ..ledger import partition_key
 from ..ledger.trust import load_trust
@@ -94,7 +95,8 @@ class SessionCore:
             pins=pins_of(trust, self.ruleset),
             who=who,
         )
-        self.state = State(self.ruleset, people=people, ages=ages)
+        self.rows = RowOrder(people, ids=people)
+        self.state = State(self.ruleset, people=people, ages=self.rows.placed(ages))
         self.entries: list[Entry] = []
         self._origins: dict[bytes, str] = {}
         self._own_deltas: set[bytes] = set()

@@ -16,6 +16,7 @@ from ..measure.columns import two_levels
 
 _USUAL = 12.0  # years; SD of delta of usual models is 3 to 8
 _FEW = 30
+_FOLLOWS = 0.995  # correlation with the ages, of values or of ranks
 CLIPS = 5.0  # times the public clip
 _BEYOND = 40.0  # years around the rule set's range, children and the very old included
 
@@ -58,10 +59,29 @@ def refuse_other_than_deltas(
         raise RefusedError(
             "everybody has the same value, which a mean would tell of each", next_step="Check the column of values."
         )
+    if not own and ages is not None and known.size > _FEW:
+        refuse_ages(values, ages)
     if not own and ages is not None and known.size > _FEW and float(known.std()) > _widest(ages):
         raise RefusedError(
             "the values are not brain-age deltas in years: they spread wider than the ages themselves",
             next_step="Release deltas in years as the model gives them, not a multiple of them.",
+        )
+
+
+def refuse_ages(values: NDArray[np.float64], ages: NDArray[np.float64]) -> None:
+    """Refuse values that are the ages, or follow them in a line or by rank.
+
+    Predicted ages follow less closely, and deltas that are not corrected for age fall with it: neither reaches this.
+    """
+    both = np.isfinite(values) & np.isfinite(ages)
+    x, y = values[both], ages[both]
+    if x.size <= _FEW or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return
+    ranks = [np.unique(column, return_inverse=True)[1].astype(np.float64) for column in (x, y)]
+    if max(abs(np.corrcoef(x, y)[0, 1]), abs(np.corrcoef(*ranks)[0, 1])) > _FOLLOWS:
+        raise RefusedError(
+            "the values are the ages of these people, or follow them: they are not brain-age deltas",
+            next_step="Release deltas corrected for age, as the model gives them; ages leave by groups, as counts.",
         )
 
 

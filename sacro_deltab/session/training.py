@@ -14,6 +14,7 @@ from ..base.errors import InputError, PrivacyError
 from ..measure.measure import max_abs_z, training_facts
 from ..measure.people import columns_of, numbers
 from ..privacy import PublicBounds, train_private
+from ..privacy.job import contributing
 from ..privacy.noisy_count import attempt_error, gaussian_allowance, least, refuse_hopeless
 from ..privacy.spend import Receipt
 from .common import ROWS_ARE_PEOPLE
@@ -133,6 +134,7 @@ def train(
         bounds = public
     receipts: list[Receipt] = []
     n_public = None if adjacency == "add_remove" else roster.n_people
+    _refuse_too_few(session, matrix, ages)
     model = train_private(
         matrix,
         ages,
@@ -219,6 +221,17 @@ def _remember(
     return model
 
 
+def _refuse_too_few(session: SessionCore, matrix: Any, ages: Any) -> None:
+    """Rows are no people: at least the rule set's minimum must have an age and a feature. Said inside, before ε."""
+    least = int(session.ruleset.parameters["n_min_dp"])
+    if int(contributing(matrix, ages).sum()) < least <= ages.size:
+        raise PrivacyError(
+            f"fewer than {least} of these people have an age and a feature: the others add nothing to a private "
+            "training. Nothing was spent",
+            next_step="Train on people with values; N counts people, never rows.",
+        )
+
+
 def _refuse_hopeless(session: SessionCore, told: Mapping[str, Any], expected_n: int | None) -> None:
     """Refuse a training whose noised N could not show the minimum at the N that is expected; public numbers only."""
     sd = told["noise_sd"].get("n")
@@ -296,9 +309,10 @@ def deltas(session: SessionCore, model: Any, X: Any, age: Any, confounds: Any | 
     if matrix.shape[0] != ages.size:
         raise InputError("features and ages have different numbers of rows", next_step="Give one row a person in both.")
     conf = None if confounds is None else np.column_stack([numbers(column) for column in columns_of(confounds)])
+    whole = contributing(matrix, ages)  # imputed throughout is no value
     if trained is not None:
         matrix = np.where(np.isfinite(matrix), matrix, weights.x_mean)
-    whole = np.isfinite(ages) & np.isfinite(matrix).all(axis=1)
+    whole &= np.isfinite(matrix).all(axis=1)
     if conf is not None:
         whole &= np.isfinite(conf).all(axis=1)
     out = np.full(ages.size, np.nan)
@@ -317,7 +331,7 @@ def _largest_z(model: Any, matrix: Any, ages: Any, confounds: Any) -> float | No
     """Largest standardised delta of the training people under the private weights (a query; stays inside)."""
     weights = model.weights
     filled = np.where(np.isfinite(matrix), matrix, weights.x_mean)
-    whole = np.isfinite(ages)
+    whole = contributing(matrix, ages)
     conf = None
     if weights.conf_beta is not None and confounds is not None:
         conf = np.column_stack([np.nan_to_num(numbers(column)) for column in columns_of(confounds)])[whole]

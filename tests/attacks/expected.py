@@ -18,11 +18,9 @@ POOLING = "Pooling that is never worse, a loop that closes, an engine for those 
 EXPECTED: dict[str, str] = {
     "after_certificate": BUILT,
     "age_of_one": LAW,
-    "aligned": PEOPLE,
     "desk_everyday": DESK,
     "desk_names": BUILT,
     "desk_old_acro": DESK,
-    "empty_people": PEOPLE,
     "engine": ATTACKER,
     "fresh_budget": PEOPLE,
     "house_count": HOUSE,

@@ -215,7 +215,8 @@ def standard_scores(layout: Layout, people: int = 300) -> np.ndarray:
     c = rng.uniform(-1, 1, (people, layout.confounds)) if layout.confounds else None
     conf = None if c is None else clip_rows(c, scaling.conf_radius)
     truth = layout.sums(clip_rows(u, 2.0), t, conf)
-    got = moments.release(layout, scaling, [u[:100], u[100:]], t, c, mu=MU, reach=1, exact_n=not layout.count)
+    n = None if layout.count else t.size
+    got = moments.release(layout, scaling, [u[:100], u[100:]], t, c, mu=MU, reach=1, n_public=n)
     claimed = moments.noise_table(layout, scaling, MU, 1)
     scores = []
     for name in layout.names:

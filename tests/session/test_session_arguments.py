@@ -39,13 +39,13 @@ RIGHT: dict[str, Any] = {
     "index": pd.Index(DELTAS),
     "array": array.array("d", DELTAS),
     "memoryview": memoryview(DELTAS),
-    "many levels": pd.Series(DELTAS, index=pd.MultiIndex.from_product([range(20), range(20)])),
     "inf is missing": np.r_[np.inf, DELTAS[1:]],
     "masked": np.ma.array(np.r_[1e6, DELTAS[1:]], mask=[True] + [False] * (N - 1)),
     "None is missing": [None, *DELTAS[1:]],
     "NA is missing": pd.array([pd.NA, *DELTAS[1:]], dtype="Float64"),
 }
 REFUSED: dict[str, Any] = {
+    "an index of other rows": pd.Series(DELTAS, index=pd.MultiIndex.from_product([range(20), range(20)])),
     "complex": DELTAS + 0j,
     "complex objects": [complex(x) for x in DELTAS],
     "dates": pd.date_range("2020", periods=N),

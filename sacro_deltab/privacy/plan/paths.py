@@ -54,7 +54,6 @@ def priced(
 
 def trained(job: Job, method: str, rng: Rng, *, lean: bool = True) -> Weights:
     """What the trainer would give with this noise; without `lean`, what the cohort's own data give of it."""
-    people = int(job.age.size) if job.exact_n else None
     if job.basis is None:
         layout, scaling = node.layout_of(job), scaling_of(job, node.radius_of(job))
         moments = _released(job, layout, scaling, job.features(), rng)
@@ -65,7 +64,7 @@ def trained(job: Job, method: str, rng: Rng, *, lean: bool = True) -> Weights:
         purse = _SimulatedPurse(job.mu, job.reach, rng=rng)
         whole = job.scores(job.basis, size, wider=WIDER)
         return descend(job, purse, schedule, job.scores(job.basis, size), *axes, start, lean=lean, whole=whole)
-    layout, scaling = moments_plan(job, people)
+    layout, scaling = moments_plan(job, job.people)
     size = layout.width
     moments = _released(job, layout, scaling, [job.scores(job.basis, size)], rng)
     own = job.axes(job.basis.components[:size], job.basis.score_sd[:size])
@@ -92,4 +91,4 @@ def _released(job: Job, layout: Layout, scaling: Scaling, chunks: Any, rng: Rng)
             upper = np.triu(noise, 1) / math.sqrt(2)
             noise = upper + upper.T + np.diag(np.diag(noise))
         noisy[name] = np.asarray(np.asarray(total, dtype=np.float64) * unit + noise)
-    return natural(layout, scaling, noisy, sd, int(job.age.size) if job.exact_n else None)
+    return natural(layout, scaling, noisy, sd, job.people)
