@@ -108,6 +108,9 @@ def run(
         bool, typer.Option("--dry-run", help="Judge what needs no noise; spend nothing, write nothing.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
+    spend_anyway: Annotated[
+        bool, typer.Option("--spend-anyway", help="Spend ε although nothing could leave yet.")
+    ] = False,
 ) -> None:
     """See _RUN."""
     if ages is None or (features is None and deltas is None):
@@ -145,7 +148,7 @@ def run(
         n_components=n_components, feature_nans=feature_nans, components=others,
         adjacency=adjacency, method=method, recipe=recipe, model=model, epsilon_mean=epsilon_mean,
         plots=plots, moments=moments, rules=rules, profile=profile, declare=declare, attest=attest, ledger=ledger,
-        trust=trust, cohort=cohort,
+        trust=trust, cohort=cohort, spend_anyway=spend_anyway,
     )  # fmt: skip
     if dry_run:
         _rehearse(plan, as_json)

@@ -58,7 +58,8 @@ class RowOrder:
         """An index that names people by their ids says the order by them; any other is taken as it stands."""
         ids = _flat(self._ids)
         if len(ids) == len(index) and set(index) == set(ids):
-            return type(index)(ids)
+            named: pd.Index[Any] = type(index)(ids)
+            return named
         return index
 
     def _reordered(self, value: Any, index: pd.Index[Any], wanted: pd.Index[Any]) -> Any:

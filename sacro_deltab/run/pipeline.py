@@ -23,6 +23,7 @@ from ..model.filling import (
     given_deltas,
     public_constants,
 )
+from ..session.ready import refuse_beyond
 
 if TYPE_CHECKING:
     from ..cohort import Cohort, Repair
@@ -69,6 +70,7 @@ class Plan:
     ledger: str = "budget.db"
     trust: Path | None = None
     cohort: str = "cohort"
+    spend_anyway: bool = False
 
 
 @dataclass(frozen=True)
@@ -218,6 +220,7 @@ def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -
             "features nothing may be chosen from the raw data"
         )
     else:
+        refuse_beyond(session, (plan.epsilon, plan.epsilon_mean))
         say("private training: the budget is spent before any noise is drawn")
         model = yield from _train(session, plan, cohort, say)
     if model is not None:
@@ -326,6 +329,7 @@ def _train(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -> Gene
         adjacency=plan.adjacency,
         n_components=plan.n_components,
         method=plan.method,
+        spend_anyway=plan.spend_anyway,
         membership_test=False,  # made below, with its progress told
     )
     public = basis if basis is not None else bounds

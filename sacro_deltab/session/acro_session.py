@@ -26,6 +26,7 @@ from .guard import measured
 from .history import load_earlier
 from .plots import plot_candidate
 from .private_mean import private_mean_candidate
+from .ready import ready
 from .recording import record
 from .report import session_html, session_text
 from .results import contrast_candidate, correlations_candidate, errors_candidate, regression_candidate
@@ -178,6 +179,7 @@ class DeltabSession(SessionCore):
         method: str = "auto",
         membership_test: bool = True,
         expected_n: int | None = None,
+        spend_anyway: bool = False,
     ) -> PrivateModel:
         """Train once with formal noise; the spend is committed to the ledger before any noise is drawn.
 
@@ -186,7 +188,8 @@ class DeltabSession(SessionCore):
         models and the report is attached, as `sacro-deltab run` does; `membership_test=False` leaves that to
         `attach_attack_report` (without a report the weights go to a person). `expected_n` (under `add_remove`): the N
         that is expected, from a register or a protocol; a training whose noised N could not show the rule set's minimum
-        at that N is refused before anything is spent.
+        at that N is refused before anything is spent. So is a training of which nothing could leave, because every
+        weight waits for a statement (see `ready`); `spend_anyway=True` trains all the same.
 
         Raises
         ------
@@ -210,10 +213,17 @@ class DeltabSession(SessionCore):
             n_components=n_components,
             method=method,
             expected_n=expected_n,
+            spend_anyway=spend_anyway,
         )
         if membership_test:
             attack_trained(self, model, X, age, confounds, feature_names, basis=basis, bounds=bounds)
         return model
+
+    @measured
+    def ready(self) -> list[str]:
+        """What the outputs of a private training wait for, one line a reason; nothing is spent or recorded."""
+
+        return ready(self)
 
     # -- releases -------------------------------------------------------------------------------------------------
 

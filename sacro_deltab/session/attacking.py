@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.canonical import shown_json
-from ..base.errors import InputError
+from ..base.errors import InputError, SacroDeltabError
 from ..base.strict import read_object
 from ..base.writing import write_file
 from ..measure.people import columns_of, numbers
@@ -152,7 +152,7 @@ def attack_training(
             statement=statement,
             shadows=_FEW if slow else SHADOWS,
         )
-    except InputError as error:
+    except SacroDeltabError as error:
         return _could_not(session, model, error.what)
     attach(session, report)
     if report.verdict == "above_bound":

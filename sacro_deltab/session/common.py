@@ -62,6 +62,17 @@ def noised(statement: Mapping[str, Any], *, sensitivity: float, post_processing:
     return facts
 
 
+def stated(session: SessionCore, name: str, kind: str) -> dict[str, Fact]:
+    """What people said about an output, and what is taken for said where nobody did."""
+    by_default: dict[str, FactValue] = {
+        "cohort.unit": "person",
+        "output.declared": False,
+        "training.iterative": False,
+    }
+    default = {key: Fact(key, value, Provider.DECLARED) for key, value in by_default.items()}
+    return {**default, **session.declared.about(name, kind), **session.attested.about(name, kind)}
+
+
 def build_facts(
     session: SessionCore,
     document: OutputDocument,
@@ -77,7 +88,6 @@ def build_facts(
     Nothing said can replace a measured fact; whether somebody may say a fact at all is for the rules.
     """
     name, kind = document.name, document.type
-    said = {**session.declared.about(name, kind), **session.attested.about(name, kind)}
     people = session.state.people
     computed: dict[str, FactValue] = {
         "output.known": kind in session.ruleset.output_types,
@@ -90,12 +100,7 @@ def build_facts(
     if people is not None:
         computed["n_node"] = people.n_people
     measured = {key: Fact(key, value, Provider.COMPUTED) for key, value in computed.items()}
-    by_default = {
-        "cohort.unit": Fact("cohort.unit", "person", Provider.DECLARED),
-        "output.declared": Fact("output.declared", False, Provider.DECLARED),
-        "training.iterative": Fact("training.iterative", False, Provider.DECLARED),
-    }
-    merged = {**by_default, **said, **measured, **session.budget.facts(receipt), **facts}
+    merged = {**stated(session, name, kind), **measured, **session.budget.facts(receipt), **facts}
     return Facts(name, kind, merged, parts)
 
 

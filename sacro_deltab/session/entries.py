@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-
 WORDS = {"pass": "meets the rules", "review": "a person must decide", "fail": "stays inside"}
 _COLOURS = {"pass": "#155724", "review": "#5a4a00", "fail": "#842029"}
 _GROUND = {"pass": "#d9efe0", "review": "#fbf3d0", "fail": "#f8dcdf"}

@@ -77,12 +77,15 @@ def refuse_ages(values: NDArray[np.float64], ages: NDArray[np.float64]) -> None:
     x, y = values[both], ages[both]
     if x.size <= _FEW or np.ptp(x) == 0 or np.ptp(y) == 0:
         return
-    ranks = [np.unique(column, return_inverse=True)[1].astype(np.float64) for column in (x, y)]
-    if max(abs(np.corrcoef(x, y)[0, 1]), abs(np.corrcoef(*ranks)[0, 1])) > _FOLLOWS:
+    if max(abs(np.corrcoef(x, y)[0, 1]), abs(np.corrcoef(_ranks(x), _ranks(y))[0, 1])) > _FOLLOWS:
         raise RefusedError(
             "the values are the ages of these people, or follow them: they are not brain-age deltas",
             next_step="Release deltas corrected for age, as the model gives them; ages leave by groups, as counts.",
         )
+
+
+def _ranks(column: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.unique(column, return_inverse=True)[1], dtype=np.float64)
 
 
 def _widest(ages: NDArray[np.float64]) -> float:

@@ -10,6 +10,7 @@ from .entries import WORDS, badge, bullets
 if TYPE_CHECKING:
     from .core import SessionCore
 
+
 def session_text(session: SessionCore) -> str:
     """Plain text, for a terminal or a log inside the TRE."""
     rule_set = session.ruleset

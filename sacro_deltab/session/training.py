@@ -19,6 +19,7 @@ from ..privacy.noisy_count import attempt_error, gaussian_allowance, least, refu
 from ..privacy.spend import Receipt
 from .common import ROWS_ARE_PEOPLE
 from .plausible import CLIPS, own_deltas
+from .ready import refuse_in_vain
 from .trained import TrainedHere
 
 if TYPE_CHECKING:
@@ -115,8 +116,11 @@ def train(
     n_components: int | None,
     method: str,
     expected_n: int | None = None,
+    spend_anyway: bool = False,
 ) -> Any:
     """See `SessionCore.train_private`."""
+    if not spend_anyway:
+        refuse_in_vain(session, adjacency)
 
     _refuse_mixed_n(session, adjacency)
     names = _names(X, feature_names)

@@ -62,7 +62,6 @@ def weight_candidates(session: SessionCore, model: Any, title: str, only: Sequen
                 next_step="Leave n_subjects out, or train with adjacency='zero_out_N_public'.",
             )
     elif "n_subjects" in wanted and not any(e.type == "n_subjects" for e in session.entries):
-
         out.append(n_candidate(session, "Number of subjects"))
     return out
 
@@ -103,7 +102,6 @@ def _source(session: SessionCore, model: Any) -> _Source:
     n = people.n_people if people is not None else 0
     statement = getattr(model, "statement", None)
     if statement is not None or id(model) in session.models:
-
         record = trained_here(session, model)
         if record is None and session.resumed:
             raise InputError(GONE, next_step=GONE_STEP)
