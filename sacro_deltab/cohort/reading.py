@@ -29,9 +29,17 @@ ID_NAMES = (
     "eid",
     "iid",
     "#iid",
+    "id",
 )
 PLAUSIBLE_AGES = (0.0, 120.0)
 OutOfRange = Literal["refuse", "clip", "keep"]
+
+
+def id_column(table: Table) -> int | None:
+    """Position of the column that names people by a usual name; None where a table has none."""
+    if table.names is None:
+        return None
+    return next((at for name in ID_NAMES if (at := table.find(name)) is not None), None)
 
 
 @dataclass(frozen=True)
@@ -70,11 +78,7 @@ class _Reading:
             return None
         if self.roles.id_column is not None:
             return table.find(self.roles.id_column)
-        for name in ID_NAMES:
-            at = table.find(name)
-            if at is not None:
-                return at
-        return None
+        return id_column(table)
 
     # --- one role each -------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..base.errors import InputError
 from ..base.writing import write_file
 from ..cohort.aligning import align, person_ids
-from ..cohort.reading import ID_NAMES
+from ..cohort.reading import id_column
 from ..cohort.sources import as_table
 from ..cohort.table import Array, Table
 from ..model.predicting import Prediction
@@ -90,7 +90,7 @@ def _refuse_leaving(out: Path) -> None:
 def _id_at(table: Table, wanted: str | None) -> int | None:
     if wanted is not None:
         return table.need(wanted, "identifiers")
-    return next((at for name in ID_NAMES if (at := table.find(name)) is not None), None)
+    return id_column(table)
 
 
 def _frame(table: Table) -> pd.DataFrame:

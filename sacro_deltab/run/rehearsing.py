@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..session.ready import ready, refuse_beyond
 from .pipeline import Plan, Say, heading, judged, read, told
 
 _FORMS = ("", "-wal", "-shm", ".key")  # a SQLite file and what may lie beside it
@@ -49,6 +50,8 @@ def rehearse(plan: Plan, say: Say) -> Rehearsal:
         notes = [text for text in impossible if not (plan.epsilon is not None and text.startswith("no private"))]
         if plan.epsilon is not None:
             notes.insert(0, f"no private training: it would spend ε {plan.epsilon:g} before any noise is drawn")
+            notes += ready(session, adjacency=plan.adjacency)
+            refuse_beyond(session, (plan.epsilon, plan.epsilon_mean))
         if plan.epsilon_mean is not None:
             notes.insert(0, f"no noised mean: it would spend ε {plan.epsilon_mean:g}")
         if not known:

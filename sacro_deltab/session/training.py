@@ -119,8 +119,6 @@ def train(
     spend_anyway: bool = False,
 ) -> Any:
     """See `SessionCore.train_private`."""
-    if not spend_anyway:
-        refuse_in_vain(session, adjacency)
 
     _refuse_mixed_n(session, adjacency)
     names = _names(X, feature_names)
@@ -137,6 +135,12 @@ def train(
     if bounds is None and basis is None:
         bounds = public
     receipts: list[Receipt] = []
+
+    def before_spend(told: Mapping[str, Any]) -> None:
+        _refuse_hopeless(session, told, expected_n)
+        if not spend_anyway:
+            refuse_in_vain(session, adjacency)
+
     n_public = None if adjacency == "add_remove" else roster.n_people
     _refuse_too_few(session, matrix, ages)
     model = train_private(
@@ -154,7 +158,7 @@ def train(
         spend=session.budget.spender(n_public, receipts),
         registered=session.budget.registered,
         ruleset_bounds=public,
-        before_spend=lambda told: _refuse_hopeless(session, told, expected_n),
+        before_spend=before_spend,
     )
     public_people = int(basis.n_people) if basis is not None and session.budget.registered(basis.digest) else None
     plain = own_deltas(matrix, ages, model.weights, session.ruleset.parameters) and _within(confounds, bounds, basis)

@@ -33,7 +33,14 @@ def test_extreme_features_do_not_lose_a_paid_model(session: DeltabSession, study
     people, basis = study
     X = people.X.copy()
     X[:6] = np.array([np.inf, -np.inf, 1e308, np.nan, -1e308, 1e-320])[:, None]
-    model = session.train_private(X, people.age, feature_names=list(people.feature_names), basis=basis, epsilon=0.5)
+    model = session.train_private(
+        X,
+        people.age,
+        feature_names=list(people.feature_names),
+        basis=basis,
+        epsilon=0.5,
+        spend_anyway=True,
+    )
     assert np.isfinite(model.weights.b1).all()
     assert session.release_weights(model, only=["beta1"])[0].decision is not None
 
@@ -41,7 +48,13 @@ def test_extreme_features_do_not_lose_a_paid_model(session: DeltabSession, study
 def test_no_exact_n_beside_an_add_remove_model(session: DeltabSession, study: tuple[Any, Basis]) -> None:
     people, basis = study
     model = session.train_private(
-        people.X, people.age, feature_names=list(people.feature_names), basis=basis, epsilon=0.5, adjacency="add_remove"
+        people.X,
+        people.age,
+        feature_names=list(people.feature_names),
+        basis=basis,
+        epsilon=0.5,
+        adjacency="add_remove",
+        spend_anyway=True,
     )
     assert "n_subjects" not in {entry.type for entry in session.release_weights(model)}
     with pytest.raises(InputError, match="N is not public"):

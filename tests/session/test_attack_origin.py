@@ -25,7 +25,12 @@ def test_only_the_deltas_that_the_private_model_gave_are_formal(tmp_path: Any, m
     ids = [f"P{i:03d}" for i in range(400)]
     session = DeltabSession(acro.ACRO(), cohort="site-a", people=ids, ages=people.age, ledger="budget.db")
     model = session.train_private(
-        people.X, people.age, feature_names=list(people.feature_names), basis=basis, epsilon=0.5
+        people.X,
+        people.age,
+        feature_names=list(people.feature_names),
+        basis=basis,
+        epsilon=0.5,
+        spend_anyway=True,
     )
     assert model.statement.label == "formal"
     own = session.deltas(model, people.X, people.age, kind="simple")

@@ -289,7 +289,7 @@ def test_an_interrupted_run_keeps_the_spend_and_leaves_no_folder(place: Path, mo
     monkeypatch.setattr(pipeline, "_tables", stop)
     plan = pipeline.Plan(
         out=Path("out"), ages=Path("ages.csv"), features=Path("idps.csv"), basis=Path("basis.json"), epsilon=1.0,
-        n_components=2, cohort="killed",
+        n_components=2, cohort="killed", spend_anyway=True,
     )  # fmt: skip
     with pytest.raises(KeyboardInterrupt):
         pipeline.run(plan, lambda text: None)

@@ -14,8 +14,8 @@ from ...outputs import MARK, OutputDocument
 from ...rules.facts import Facts, Part
 from .cohort_deltas import DeltaSources, Source
 from .cohort_file import CohortFile, read_cohort_file
-from .cohort_measure import Measured, is_noised, measurements, needs_deltas
-from .cohort_tables import linked_findings, printed_cells
+from .cohort_measure import Measured, is_noised, measurements, needs_deltas, needs_groups
+from .cohort_tables import groupings, linked_findings, printed_cells
 
 if TYPE_CHECKING:
     from ...judging.judge import Judged
@@ -30,6 +30,7 @@ _OWN = frozenset(
         *("table.interior_cells", "table.suppressed_cells", "table.suppressed_share"),
     }
 )
+_COLUMNS = frozenset({"idp_summary", "correlation", "p_value", "correlation_table"})  # a row names a column
 _ATTACKED = frozenset({"table.recoverable_cells", "package.recoverable_cells"})
 
 
@@ -92,8 +93,11 @@ class CohortFacts:
             if source is not None and found.statistic is not None:
                 self.values[name] = source.values
             yield from differ
-        elif needs_deltas(raw.type):
-            yield from self._unknown_deltas(facts)
+        else:
+            foreign = [] if found is not None else list(self.not_of_the_cohort(raw, facts))
+            yield from foreign
+            if needs_deltas(raw.type) and not foreign:
+                yield from self._unknown_deltas(facts)
         said = {f.name for f in facts if f.by.value in ("recorded", "declared", "computed")}
         self.measured[name] = sorted(key for key in done if key in said or key.startswith("value of"))
         self.unmeasured[name] = sorted(said - done)
@@ -108,6 +112,18 @@ class CohortFacts:
     def _must_be_private(self, facts: Facts) -> bool:
         origin = facts.get("model.origin")
         return origin is not None and origin.value == "formal_release" and self.sources.prediction() is not None
+
+    def not_of_the_cohort(self, raw: OutputDocument, facts: Facts | None) -> Iterator[Noted]:
+        """Rows that name no column, and groups that stand in no column: nothing to compare is not agreement."""
+        names = [str(row[0]) for row in raw.rows]
+        if needs_groups(raw.type):
+            if next(groupings(self.file, raw, facts), None) is None:
+                yield _foreign("block", "groups of these names stand in no column", raw.name)
+            return
+        lost = [name for name in names if self.file.column(name) is None] if raw.type in _COLUMNS else []
+        if lost:
+            effect = "block" if raw.type == "idp_summary" else "review"
+            yield _foreign(effect, f"it has no column for {len(lost)} of {len(names)} rows", lost[0])
 
     def _unknown_deltas(self, facts: Facts) -> Iterator[Noted]:
         if is_noised(facts):
@@ -145,6 +161,18 @@ class CohortFacts:
     def linked(self, problems: list[Mapping[str, Any]]) -> Iterator[Noted]:
         """The tables of the evidence taken together, counted again."""
         yield from linked_findings(problems, self.members, self.values)
+
+
+def _foreign(effect: str, what: str, target: str) -> Noted:
+    return note(
+        "cohort-lacks",
+        effect,
+        f"The cohort does not have this: {what}.",
+        target=target,
+        outside="The cohort does not have what this output is about.",
+        next_step="Give the cohort's own table with these columns, or leave the output out.",
+        asks=() if effect == "block" else ("Where do these columns come from?",),
+    )
 
 
 def compare(raw: OutputDocument, facts: Facts | None, found: Measured) -> tuple[int, list[Noted]]:

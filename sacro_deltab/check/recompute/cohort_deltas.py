@@ -111,6 +111,7 @@ class DeltaSources:
     def _fits(self) -> Iterator[Source]:
         """Deltas of a model without noise, fitted to these people as `run` does where no ε is given."""
         from ...cohort import read_cohort
+        from ...cohort.reading import ID_NAMES
         from ...model.filling import fit_deltas
 
         names = self.features()
@@ -119,11 +120,14 @@ class DeltaSources:
         keep = {*names, "age"}
         others = tuple(str(column.name) for key, column in self.cohort.raw.items() if key not in keep)
         age = str(self.cohort.raw["age"].name)
-        others = tuple(name for name in others if name.strip().lower() not in ("participant_id",))
+        others = tuple(name for name in others if name.strip().lower() not in ID_NAMES)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                people = read_cohort(self.cohort.path, self.cohort.path, age_column=age, ignore_columns=others)
+                one = 1 if self.cohort.has_ids else None
+                people = read_cohort(
+                    self.cohort.path, self.cohort.path, age_column=age, ignore_columns=others, rows_per_person=one
+                )
                 if people.X.shape[0] != self.cohort.n:
                     return
                 for kind in _KINDS:

@@ -13,8 +13,10 @@ from typing import Any
 
 from ...base.errors import InputError
 from ...base.opening import ordinary
+from ...cohort.aligning import cap_rows, person_ids
+from ...cohort.reading import id_column
+from ...cohort.sources import as_table
 
-_IDS = ("participant_id", "subject_id", "person_id", "id", "eid")
 _MOST_GROUPS = 5_000
 _BAND = re.compile(r"(\d+(?:\.\d+)?)\s*(?:-|–|to under|to)\s*(\d+(?:\.\d+)?)\b")
 OUTSIDE = "outside the bands"
@@ -27,13 +29,9 @@ class CohortFile:
     path: str
     n: int
     numbers: dict[str, Any]
-    raw: dict[str, Any]  # every column as pandas read it, for labels
+    raw: dict[str, Any]  # every column, for labels
+    has_ids: bool = False  # whether a column names the people
     _labels: dict[str, list[str]] = field(default_factory=dict)
-
-    @property
-    def has_ids(self) -> bool:
-        """Whether a column names the people, each once."""
-        return any(name in self.raw for name in _IDS)
 
     @property
     def ages(self) -> Any:
@@ -118,46 +116,50 @@ def band_edges(keys: set[str]) -> tuple[float, ...] | None:
 
 
 def read_cohort_file(path: str | Path) -> CohortFile:
-    """Read a CSV of one row a person with any of: age, delta, features, groups.
+    """Read a table with any of: age, delta, features, groups, by the reader that `run` uses.
+
+    Of a person with several rows the first counts, as `run --rows-per-person 1` takes it.
 
     Raises
     ------
     InputError
-        When the file cannot be read as such a table, or a person stands in it twice.
+        When the file cannot be read as such a table.
     """
     import numpy as np
     import pandas as pd
 
-    try:
-        with ordinary(path).open("rb") as handle:
-            if handle.read(64).lstrip()[:1] in (b"{", b"[", b"\x80"):
-                raise ValueError("no CSV")
-        frame = pd.read_csv(path, low_memory=False)
-        words = [name for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
-        # what stands there, not what pandas takes for missing: a group may be called NA
-        texts = pd.read_csv(path, usecols=words, dtype=str, keep_default_na=False) if words else frame[words]
-    except (OSError, ValueError, UnicodeDecodeError) as error:
+    table = as_table(ordinary(path), "cohort")
+    if table.names is None or not table.n:
         raise InputError(
-            f"the cohort cannot be read ({type(error).__name__})",
-            path=path,
-            next_step="Give a CSV with a header row, one row a person.",
-        ) from None
-    if not len(frame):
-        raise InputError("the cohort has no rows", path=path)
+            "the cohort has no header, or no rows", path=path, next_step="Give a table with a header row."
+        )
+    keep = np.ones(table.n, dtype=bool)
+    person = id_column(table)
+    ids = person_ids(table, person)
+    if ids is not None:
+        keep = cap_rows(ids, 1, table)
+    words = [j for j, column in enumerate(table.columns) if column.values is None or j == person]
+    texts = dict(zip(words, table.texts(words), strict=True))
     numbers: dict[str, Any] = {}
     raw: dict[str, Any] = {}
-    for name in frame.columns:
-        key = str(name).strip().lower()
+    for j, (name, column) in enumerate(zip(table.names, table.columns, strict=True)):
+        key = name.strip().lower()
         if key in raw:
-            raise InputError("two columns of the cohort have the same name", path=path, place=f"column {name}")
-        if key in _IDS and frame[name].duplicated().any():
-            raise InputError("a person stands in the cohort twice", path=path, place=f"column {name}")
-        raw[key] = frame[name]
-        if name in words:
-            raw[key] = texts[name].where(texts[name] != "")
+            raise InputError("two columns of the cohort have the same name", path=path, place=f"column {j + 1}")
+        if j in texts:
+            raw[key] = _words(pd.Series(texts[j], dtype=object, name=name)[keep].reset_index(drop=True))
+            if raw[key].dtype == bool:
+                numbers[key] = raw[key].to_numpy(dtype=float)
         else:
-            numbers[key] = np.asarray(frame[name], dtype=float)
-    return CohortFile(str(path), len(frame), numbers, raw)
+            assert column.values is not None
+            raw[key] = pd.Series(column.values[keep], name=name)
+            numbers[key] = column.values[keep]
+    return CohortFile(str(path), int(keep.sum()), numbers, raw, ids is not None)
+
+
+def _words(column: Any) -> Any:
+    """Words as they stand; a column of True and False as such, since sessions print them in small letters."""
+    return column.map({"True": True, "False": False}) if set(column) <= {"True", "False"} else column
 
 
 def _printed(column: Any, name: str, n: int) -> list[str]:

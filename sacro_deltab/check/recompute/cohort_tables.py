@@ -64,7 +64,8 @@ def _structural(part: Any) -> bool:
 def _missing_words(labels: list[str], keys: set[str]) -> list[str]:
     """Where the table has a group of missing labels, words that some readers take for missing are in it."""
     if MISSING not in keys:
-        return labels
+        word = next((key for key in keys if key.lower() in _NA), None)  # a group called NA, which a reader takes so
+        return labels if word is None else [word if label == MISSING else label for label in labels]
     return [MISSING if label not in keys and label.lower() in _NA else label for label in labels]
 
 
