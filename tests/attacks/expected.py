@@ -25,7 +25,6 @@ EXPECTED: dict[str, str] = {
     "fresh_budget": PEOPLE,
     "house_count": HOUSE,
     "nothing_leaves": BUILT,
-    "one_reader": HOUSE,
     "orderly_refusal": BUILT,
     "own_numbers": PEOPLE,
     "printed_codes": LAW,
@@ -34,7 +33,6 @@ EXPECTED: dict[str, str] = {
     "rules_off": LAW,
     "scale_growth": ATTACKER,
     "sd_of_one": LAW,
-    "spend_last": PEOPLE,
     "tables_large": ATTACKER,
     "waiver_request": LAW,
 }
