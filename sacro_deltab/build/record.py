@@ -75,12 +75,17 @@ class Header:
         return "{} {} sha256:{}".format(*self.rule_set)
 
 
+def _with_waiver(finding: Finding) -> str:
+    """What may leave of a finding; a waiver is named, so that nobody takes a waived block for a plain review."""
+    return finding.outside if finding.waived_by is None else f"Under waiver {finding.waived_by}: {finding.outside}"
+
+
 def told_of(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     """What a record says of the findings that may leave (`rules.outside_findings`): the evidence keeps it as `told`."""
     return [
         {
             "effect": finding.effect.value,
-            "text": one_line(finding.outside),
+            "text": one_line(_with_waiver(finding)),
             "asks": [one_line(ask) for ask in finding.asks],
             "clauses": list(finding.clauses),
             "next_step": None if finding.next_step is None else one_line(finding.next_step),

@@ -102,7 +102,7 @@ def _file(
     report.add(*(Noted.of_remark(remark) for remark in content.remarks))
     grid = _grid(content)
     if record.type == "table" and grid is not None:
-        report.add(*_table(record, ref, grid, counts, min_n))
+        report.add(*_table(record, ref, grid, counts, min_n, context.ruleset.parameters))
         report.type = "count_table" if _is_count(record, grid) else None
     elif record.type == "table":
         report.add(note("empty", "block", "The table has no rows of numbers; an empty table never passes."))
@@ -182,7 +182,12 @@ def _is_count(record: Record, grid: Grid) -> bool:
 
 
 def _table(
-    record: Record, ref: FileRef, grid: Grid, counts: Mapping[Any, tuple[str, Grid]], min_n: int
+    record: Record,
+    ref: FileRef,
+    grid: Grid,
+    counts: Mapping[Any, tuple[str, Grid]],
+    min_n: int,
+    numbers: Mapping[str, Any],
 ) -> Iterator[Noted]:
     if not grid.cells or not any(True for _ in _numbers(grid)):
         yield note("empty", "block", "The table has no numbers; an empty table never passes.")
@@ -205,13 +210,13 @@ def _table(
     if len(set(grid.rows)) != len(grid.rows) or len(set(grid.columns)) != len(grid.columns):
         yield note("duplicate-names", "block", "Two rows or two columns have the same name.")
     if _is_count(record, grid):
-        yield from _counts(grid, min_n)
+        yield from _counts(grid, min_n, int(numbers["round_n_base"]), int(numbers["round_n_below"]))
         yield from _margins(grid)
         return
-    yield from _means(grid, counts, min_n)
+    yield from _means(grid, counts, min_n, int(numbers["mean_decimals"]))
 
 
-def _counts(grid: Grid, min_n: int) -> Iterator[Noted]:
+def _counts(grid: Grid, min_n: int, base: int, below: int) -> Iterator[Noted]:
     small = [(i, j) for i, j, value in _numbers(grid) if value < min_n]
     if small:
         i, j = small[0]
@@ -224,8 +229,9 @@ def _counts(grid: Grid, min_n: int) -> Iterator[Noted]:
             next_step="Merge small groups.",
         )
     values = [value for _, _, value in _numbers(grid)]
-    if any(value < 100 for value in values) and any(value % 5 for value in values):
-        yield note("not-rounded", "block", "Counts are not rounded to the nearest 5 although one is below 100.")
+    if any(value < below for value in values) and any(value % base for value in values):
+        what = f"Counts are not rounded to the nearest {base} although one is below {below}."
+        yield note("not-rounded", "block", what)
 
 
 def _margins(grid: Grid) -> Iterator[Noted]:
@@ -250,7 +256,7 @@ def _margins(grid: Grid) -> Iterator[Noted]:
             return
 
 
-def _means(grid: Grid, counts: Mapping[Any, tuple[str, Grid]], min_n: int) -> Iterator[Noted]:
+def _means(grid: Grid, counts: Mapping[Any, tuple[str, Grid]], min_n: int, decimals: int) -> Iterator[Noted]:
     beside = counts.get(grid.key)
     if beside is None:
         yield note("not-judged", "block", "not judged: missing the number of people behind each cell", next_step=_OWN)
@@ -272,9 +278,11 @@ def _means(grid: Grid, counts: Mapping[Any, tuple[str, Grid]], min_n: int) -> It
             f"Counts were read from {beside[0]}, which counts rows, not people with a value.",
             asks=("Does every person counted there have a value here?",),
         )
-    unrounded = sum(1 for _, _, value in _numbers(grid) if abs(value * 10 - round(value * 10)) > 1e-9)
+    unrounded = sum(1 for _, _, value in _numbers(grid) if abs(value - round(value, decimals)) > 1e-9)
     if unrounded:
-        yield note("not-rounded", "block", f"{unrounded} values have more than one decimal place.", next_step=_OWN)
+        yield note(
+            "not-rounded", "block", f"{unrounded} values have more decimal places than {decimals}.", next_step=_OWN
+        )
 
 
 def _regression(record: Record, content: Content, context: Context) -> Iterator[Noted]:

@@ -128,10 +128,11 @@ def _context(
     today: date | None,
     limits: Limits,
 ) -> Context:
-    from ..rules import load_ruleset, load_waivers
+    from ..rules import load_waivers
+    from ..rules.judging import judging_ruleset
 
     if ruleset is None or isinstance(ruleset, str | Path):
-        ruleset = load_ruleset(ruleset, profile=profile)
+        ruleset = judging_ruleset(ruleset, profile=profile)
     elif profile is not None:
         raise InputError("a profile is applied when the rule set is loaded, not after")
     if isinstance(trust, str | Path):

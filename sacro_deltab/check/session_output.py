@@ -228,8 +228,7 @@ def _plausible(session: Session, facts: Facts, document: OutputDocument, raw: Ou
     context = session.context
     n = facts.get("n")
     people = n.value if n is not None and type(n.value) is int else None
-    kind = context.ruleset.cls(document.type) if document.type in context.output_types else ""
-    yield from shape_findings(document, people, context.min_n(), kind)
+    yield from shape_findings(document, people, context.ruleset)
     yield from cells_of_text(raw)
     yield from linked(document.name, document, facts, session.problems)
 

@@ -210,8 +210,7 @@ def _shape(document: OutputDocument, facts: Facts | None, context: Context) -> I
     people = n.value if n is not None and type(n.value) is int else None
     if people is None and context.cohort is not None:
         people = context.cohort.n
-    kind = context.ruleset.cls(document.type) if document.type in context.output_types else ""
-    return shape_findings(document, people, context.min_n(), kind)
+    return shape_findings(document, people, context.ruleset)
 
 
 def _profiled(facts: Facts, context: Context) -> Facts:

@@ -36,6 +36,7 @@ _COHORT = typer.Option("--cohort", help="The cohort (CSV, one row a person): eve
 _TRUST = typer.Option("--trust", help="Trust file: which ledgers and keys count.")
 _LEDGER = typer.Option("--ledger", help="The privacy ledger. Default: budget.db beside the folder, if one is pinned.")
 _WAIVERS = typer.Option("--waivers", help="Waivers to apply (file or folder). Default: those of the rule set.")
+_DRAFT = typer.Option("--draft", help="Judge by a rule set that fails its own tests; the report says DRAFT.")
 _NO_WAIVERS = typer.Option("--no-waivers", help="Judge without any waiver.")
 _FULL = typer.Option("--full", help="Every file with all its findings, instead of every cause once.")
 _OUT = typer.Option("--out", help="Write the report to this file instead of standard output.")
@@ -60,6 +61,7 @@ def check(
     ledger: Annotated[str | None, _LEDGER] = None,
     waivers: Annotated[Path | None, _WAIVERS] = None,
     no_waivers: Annotated[bool, _NO_WAIVERS] = False,
+    draft: Annotated[bool, _DRAFT] = False,
     out: Annotated[Path | None, _OUT] = None,
     full: Annotated[bool, _FULL] = False,
 ) -> None:
@@ -72,7 +74,7 @@ def check(
         raise InputError("the format is text, json or html", place="--format")
     if no_waivers and waivers is not None:
         raise InputError("--waivers and --no-waivers exclude each other")
-    ruleset, used = _rules(rules, profile, waivers, no_waivers)
+    ruleset, used = _rules(rules, profile, waivers, no_waivers, draft)
     report = check_paths(
         paths,
         ruleset=ruleset,
@@ -94,10 +96,13 @@ def _attested(facts: Path | None, attest: Path | None) -> Path | None:
     return attest if attest is not None else facts
 
 
-def _rules(rules: str | None, profile: str | None, waivers: Path | None, no_waivers: bool) -> tuple[Any, Any]:
-    from ..rules import load_ruleset, load_waivers
+def _rules(
+    rules: str | None, profile: str | None, waivers: Path | None, no_waivers: bool, draft: bool = False
+) -> tuple[Any, Any]:
+    from ..rules import load_waivers
+    from ..rules.judging import judging_ruleset
 
-    ruleset = load_ruleset(rules, profile=profile)
+    ruleset = judging_ruleset(rules, profile=profile, draft=draft)
     if no_waivers:
         return ruleset, ()
     if waivers is not None:

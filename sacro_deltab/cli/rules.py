@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..base.errors import InputError
+from . import law
 
 if TYPE_CHECKING:
     from ..rules import RuleSet
@@ -32,6 +33,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on std
 
 def register(app: typer.Typer) -> None:
     """Add the `rules` group."""
+    law.register(rules_app)
     app.add_typer(rules_app, name="rules")
 
 
@@ -133,48 +135,6 @@ def check(
     raise typer.Exit(0 if report.ok else 1)
 
 
-@rules_app.command("test", epilog="Example: sacro-deltab rules test --rules rules/deltab-disclosure")
-def test_rules(rules: RulesOption = None, as_json: JsonOption = False) -> None:
-    """Run every example, then change every limit, comparator and effect by one step and see whether one notices.
-
-    Exit 0: every example passes and at least 98 % of the changes are noticed. 1: not so.
-    """
-    from ..rules.examples import run_examples
-    from ..rules.mutations import NOTICED_AT_LEAST, mutate
-
-    ruleset = _load(rules)
-    results = list(run_examples(ruleset))
-    failed = [r for r in results if not r.passed]
-    report = mutate(ruleset)
-    good = not failed and report.share >= NOTICED_AT_LEAST
-    if as_json:
-        _json(
-            {
-                "ok": good,
-                "rules": len(ruleset.rules),
-                "examples": len(results),
-                "failed": [str(r) for r in failed],
-                "mutations": report.tried,
-                "noticed": report.noticed,
-                "survivors": [{"change": str(s), "reason": s.reason} for s in report.survivors],
-            }
-        )
-    else:
-        typer.echo(
-            f"{len(ruleset.rules)} rules, {len(results)} examples: "
-            f"{len(results) - len(failed)} passed, {len(failed)} failed"
-        )
-        for result in failed:
-            typer.echo(f"FAIL {result}")
-        typer.echo(
-            f"{report.tried} one-step changes: {report.noticed} noticed by an example ({report.share:.1%}), "
-            f"{len(report.survivors)} not"
-        )
-        for survivor in report.survivors:
-            typer.echo(f"  not noticed: {survivor} ({survivor.reason})")
-    raise typer.Exit(0 if good else 1)
-
-
 @rules_app.command(epilog="Example: sacro-deltab rules coverage --documents policy/")
 def coverage(rules: RulesOption = None, documents: DocumentsOption = None, as_json: JsonOption = False) -> None:
     """Clauses, limits, decisions, outputs and examples: what has a rule, and why the rest has none.
@@ -211,7 +171,7 @@ def explain(
     """Say in sentences what the rules make of stored facts, what was met, and what to do next."""
     from ..rules import decide, decision_to_json, load_waivers
     from ..rules import explain as explain_decision
-    from ..rules.stored import find_outputs
+    from ..rules.stored import find_outputs, with_form
 
     if view not in ("inside", "outside"):
         raise InputError(f"--view is inside or outside, not {view!r}")
@@ -228,6 +188,7 @@ def explain(
     out = []
     for stored in find_outputs(path, name):
         decision = decide(ruleset, stored.facts, waivers=granted, output_sha256=stored.sha256)
+        decision = with_form(decision, stored.form)
         if as_json:
             out.append(decision_to_json(decision, side, ruleset=ruleset))
         else:
@@ -265,17 +226,21 @@ def book(
     rules: RulesOption = None,
     profile: ProfileOption = None,
     documents: DocumentsOption = None,
+    short: Annotated[
+        bool, typer.Option("--short", help="The booklet for a committee: tables, numbers, ten decisions.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """One printable, self-contained HTML page: rules, clauses, decisions to sign, examples, change log."""
     from ..rules.book import book_data, render_book
+    from ..rules.booklet import booklet_data, render_booklet
 
     ruleset = _load(rules, profile)
     words = _words(ruleset, documents)
     if as_json:
-        _json(book_data(ruleset, words))
+        _json(booklet_data(ruleset) if short else book_data(ruleset, words))
         return
-    page = render_book(ruleset, words)
+    page = render_booklet(ruleset) if short else render_book(ruleset, words)
     if out is None:
         sys.stdout.write(page)
         return

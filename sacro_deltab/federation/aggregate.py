@@ -258,7 +258,7 @@ def _said(
     """Declaration and way out: as the nodes' certificates have them, unless somebody says so here."""
     from ..judging.said import read_said
 
-    declared, route = results.said_by_nodes(nodes, used)
+    declared, route = results.said_by_nodes(ruleset, nodes, used)
     if order.declare is not None:
         declared = read_said(order.declare, "researcher", ruleset).facts.get("output.declared") is True or declared
     attested: Mapping[str, Any] = dict(ruleset.profile.attest) if ruleset.profile is not None else {}

@@ -132,11 +132,12 @@ def _one(ruleset: RuleSet, name: str, kind: str, facts: Mapping[str, Fact], widt
         parts = (Part("cell", "a group", cell),)
     decision = decide(ruleset, Facts(kind, kind, relevant, parts))
     open_facts: dict[str, tuple[str, ...]] = {}
+    completeness = ruleset.ids_about("evidence.complete")
     says, asks, worst = [], [], 0
     for finding in decision.findings:
         missing = next((m for m in decision.missing if f" {m} " in finding.inside or f" {m} " in finding.outside), None)
         if missing is not None:
-            open_facts[missing] = tuple(r for r in finding.rules if r != "AD-02")
+            open_facts[missing] = tuple(r for r in finding.rules if r not in completeness)
             continue
         says.append((finding.rules, finding.effect.name.lower(), finding.outside))
         asks += [a for a in finding.asks if a not in asks]
@@ -150,7 +151,7 @@ def lines_of(job: Job, ruleset: RuleSet, found: list[Forecast]) -> list[str]:
     lines = [
         f"Job {job.id}, round {job.round}, for {job.expect} nodes: {job.title}",
         f"sha256 {job.sha256}",
-        f"Rules: {ruleset.id} {ruleset.version}, sha256 {ruleset.sha256[:16]}…",
+        f"Rules: {ruleset.name}, sha256 {ruleset.sha256[:16]}…",
         f"Each node pays ε {job.node_epsilon:.3g} and δ {job.node_delta:.3g} per person, of "
         f"ε {ruleset.parameters['epsilon_total']} in all",
     ]

@@ -110,7 +110,7 @@ def _privacy_lines(pooling: Pooling) -> list[str]:
 
 
 def _verdict_lines(pooling: Pooling) -> list[str]:
-    lines = [f"Verdict: {pooling.verdict} (by {pooling.ruleset.id} {pooling.ruleset.version}); a person releases it"]
+    lines = [f"Verdict: {pooling.verdict} (by {pooling.ruleset.name}); a person releases it"]
     for output in pooling.outputs:
         if output.minus is None:
             lines.append(f"  {output.name}: {output.judged.status}")

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from .bundle import Node
     from .meta import MetaTable
 
-# Rules that a node's certificate says were met, and the fact that follows for what is made of its outputs alone.
-_DECLARED_RULE, _ROUTE_RULE = "AD-03", "AD-05"
-
 
 @dataclass(frozen=True)
 class Setting:
@@ -67,14 +64,16 @@ def setting_facts(setting: Setting, *, document: OutputDocument) -> dict[str, Fa
     return facts
 
 
-def said_by_nodes(nodes: Sequence[Node], outputs: Mapping[str, Sequence[str]]) -> tuple[bool, str | None]:
+def said_by_nodes(
+    ruleset: RuleSet, nodes: Sequence[Node], outputs: Mapping[str, Sequence[str]]
+) -> tuple[bool, str | None]:
     """Whether the project declared what is pooled, and the way out, as every node's certificate has it."""
     met = [node.rules_met(name) for node in nodes for name in outputs.get(node.name, ())]
     routes = {n.predicate["people"]["attested"]["facts"].get("egress.route") for n in nodes}
     route = next(iter(routes)) if len(routes) == 1 else None
-    if not isinstance(route, str) or not all(_ROUTE_RULE in rules for rules in met):
+    if not isinstance(route, str) or not all(ruleset.ids_about("egress.route") <= set(rules) for rules in met):
         route = None
-    return bool(met) and all(_DECLARED_RULE in rules for rules in met), route
+    return bool(met) and all(ruleset.ids_about("output.declared") <= set(rules) for rules in met), route
 
 
 def judge_document(ruleset: RuleSet, setting: Setting, document: OutputDocument, counts: Mapping[str, int]) -> Judged:

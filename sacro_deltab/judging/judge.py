@@ -328,7 +328,7 @@ def _blocked(decision: Decision, problems: Sequence[str]) -> Decision:
     if decision.effect is Effect.BLOCK:
         return decision
     finding = Finding(
-        rules=("verify",),
+        rules=("check/verify",),
         target="output",
         effect=Effect.BLOCK,
         inside="The transformed document does not hold: " + "; ".join(problems),

@@ -15,12 +15,9 @@ from typing import Any
 
 from ..outputs import MARK, OutputDocument
 from ..rules.facts import Facts
+from ..rules.model import OutputSpec, RuleSet
 from .report import Noted, note
 
-_MOST_VALUES = {
-    "idp_summary": 3, "folded_weights": 4, "regression_table": 6, "group_contrast": 6, "correlation_table": 6,
-    "prediction_error": 2, "gammasq": 4, "ysq_slope": 1,
-}  # fmt: skip
 _LABELS = re.compile(r"(?:below|above|at most|at least) \d+(?:\.\d+)?\Z")
 _STEP = "Check with --cohort FILE, which measures everything again."
 
@@ -36,27 +33,29 @@ def cells_of_text(document: OutputDocument) -> Iterator[Noted]:
                 return
 
 
-def shape_findings(document: OutputDocument, n: int | None, min_n: int, kind: str) -> Iterator[Noted]:
-    """More values than people can stand behind."""
-    most = _MOST_VALUES.get(document.type)
+def shape_findings(document: OutputDocument, n: int | None, ruleset: RuleSet) -> Iterator[Noted]:
+    """More values than people can stand behind, and numbers that no statistic of this kind can be."""
+    spec = ruleset.outputs.get(document.type)
+    kind, most, least = ("", None, 0) if spec is None else (spec.cls, spec.columns, int(ruleset.parameters["min_n"]))
     if most is not None and len(document.columns) - 1 > most:
         yield note(
             "too-many-columns", "block", f"A document of type {document.type} has at most {most} columns of values."
         )
-    yield from impossible_values(document)
+    if spec is not None:
+        yield from impossible_values(document, spec)
     if n is None:
         return
     rows = len(document.rows)
     shown = rows - sum(_marked(row) for row in document.rows)
-    if kind in ("subgroup_table", "count_table") and shown * min_n > n:
+    if kind in ("subgroup_table", "count_table") and shown * least > n:
         yield note(
             "too-many-groups",
             "block",
-            f"{shown} groups of at least {min_n} people are more than {n} people can form.",
+            f"{shown} groups of at least {least} people are more than {n} people can form.",
             next_step=_STEP,
         )
     if kind == "quantile":
-        yield from _quantiles(document, n, min_n)
+        yield from _quantiles(document, n, least)
     if kind == "coefficient" and 2 * rows > n:
         yield note(
             "many-values",
@@ -69,24 +68,14 @@ def shape_findings(document: OutputDocument, n: int | None, min_n: int, kind: st
         return
     for position in (i for i, column in enumerate(document.columns) if column.role == "n"):
         counts = [row[position] for row in document.rows]
-        if any(isinstance(count, int | float) and count > n + min_n for count in counts):
+        if any(isinstance(count, int | float) and count > n + least for count in counts):
             yield note("count-beyond-n", "block", "A count is larger than the number of people.", next_step=_STEP)
 
 
-# what a statistic of this type can be; a number outside is something else under its name
-_RANGES: dict[str, tuple[float, float]] = {
-    "correlation": (-1.0, 1.0),
-    "p_value": (0.0, 1.0),
-    "delta_sd": (0.0, 200.0),
-    "delta_sd_by_group": (0.0, 200.0),
-    "x_std": (0.0, math.inf),
-    "n_subjects": (0.0, math.inf),
-}
-
-
-def impossible_values(document: OutputDocument) -> Iterator[Noted]:
+def impossible_values(document: OutputDocument, spec: OutputSpec) -> Iterator[Noted]:
     """Numbers that no statistic of this type can be: correlations beyond 1, negative SDs, quantiles that fall."""
-    low, high = _RANGES.get(document.type, (-math.inf, math.inf))
+    low = -math.inf if spec.range[0] is None else spec.range[0]
+    high = math.inf if spec.range[1] is None else spec.range[1]
     places = [i for i, column in enumerate(document.columns) if column.role == "value"]
     for number, row in enumerate(document.rows, start=1):
         if any(isinstance(cell, int | float) and not low <= cell <= high for cell in (row[i] for i in places)):

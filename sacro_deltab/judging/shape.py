@@ -20,18 +20,17 @@ def shaped(ruleset: RuleSet, judged: Judged) -> Judged:
         return judged
     n = judged.facts.get("n")
     people = n.value if n is not None and type(n.value) is int else None
-    least = int(ruleset.parameters["min_n"])
     found = [
         Finding(
             rules=finding.rules,
             target="output",
             effect=Effect.BLOCK if finding.effect == "block" else Effect.REVIEW,
             inside=finding.text,
-            outside=finding.outside or "The output has more values than so many people can stand behind.",
+            outside=finding.outside or f"{ruleset.titles(finding.rules)}; that is not so here.",
             asks=finding.asks,
-            next_step="Ask for fewer values.",
+            next_step=finding.next_step or "Ask for fewer values.",
         )
-        for finding in shape_findings(document, people, least, ruleset.cls(document.type))
+        for finding in shape_findings(document, people, ruleset)
     ]
     if not found:
         return judged

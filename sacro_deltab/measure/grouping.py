@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,12 +21,16 @@ _TYPES = {
 }
 SEPARATOR = " × "
 MAX_CELLS = 20000
+OPEN_YEARS = 120.0  # an open age band has no end that a reader could see; no human life is longer
+_AGE = re.compile(r"\d+(?:\.\d+)?")
+_OVER = re.compile(r"\+|>|≥|\b(?:over|above|older|from|plus|at least)\b", re.IGNORECASE)
+_UNDER = re.compile(r"<|≤|\b(?:under|below|younger|up to|at most)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class AgeBands:
-    """Half-open age bands: a width in years, or edges from low to high (open below and above is not offered: an open
-    band ends at the cohort's oldest age, D-73). `ages` are the ages of the rows."""
+    """Half-open age bands: a width in years, or edges from low to high (every band has two ends
+    here). `ages` are the ages of the rows."""
 
     ages: Any
     width: float | None = None
@@ -149,11 +154,17 @@ def _one(by: Any, roster: Roster, ages: Floats | None) -> Grouping:
     people = roster.labels_by_person(rows, title)
     index = {label: i for i, label in enumerate(labels)}
     codes = np.array([index[label] for label in people], dtype=np.int64)
-    return Grouping(title, tuple(labels), codes, widths=_hidden_bands(codes, len(labels), ages))
+    return Grouping(title, tuple(labels), codes, widths=_hidden_bands(codes, labels, ages))
 
 
-def _hidden_bands(codes: Any, n_groups: int, ages: Floats | None) -> tuple[float, ...] | None:
-    """Widths where the groups are age bands under another name: at least three, each an interval of ages."""
+def _hidden_bands(codes: Any, labels: Sequence[str], ages: Floats | None) -> tuple[float, ...] | None:
+    """Widths where the groups are age bands under another name: at least three, each an interval of ages.
+
+    A band is as wide as its reader sees it: by the ends that its label names where everybody in it fits them, and
+    without end where it names one. Only bands that no label explains take a width from the ages, and then the first and
+    the last are open: how old the oldest person is decides nothing (D-73).
+    """
+    n_groups = len(labels)
     if ages is None or n_groups < 3:
         return None
     spans = []
@@ -164,10 +175,34 @@ def _hidden_bands(codes: Any, n_groups: int, ages: Floats | None) -> tuple[float
     spans.sort()
     if len(spans) < 3 or any(a[1] >= b[0] for a, b in pairwise(spans)):
         return None
-    widths = [0.0] * n_groups
-    for (low, high, i), following in zip(spans, [*spans[1:], None], strict=True):
-        widths[i] = (following[0] if following is not None else high) - low
+    ends = _label_ends(labels)
+    if ends is not None and all(ends[i][0] <= low and high <= ends[i][1] for low, high, i in spans):
+        return tuple(high - low for low, high in ends)
+    widths = [OPEN_YEARS] * n_groups
+    for (low, _, i), following in pairwise(spans[1:]):
+        widths[i] = following[0] - low
     return tuple(widths)
+
+
+def _label_ends(labels: Sequence[str]) -> list[tuple[float, float]] | None:
+    """The half-open interval of ages that each label names; None where one names none.
+
+    "60-64" followed by "65-69" ends under 65. "80+", "under 50" and "65 and over" are open at one side.
+    """
+    found: list[tuple[float, float]] = []
+    for label in labels:
+        numbers_in = [float(text) for text in _AGE.findall(label)]
+        if len(numbers_in) == 2 and numbers_in[0] < numbers_in[1]:
+            found.append((numbers_in[0], numbers_in[1]))
+        elif len(numbers_in) == 1 and _UNDER.search(label):
+            found.append((numbers_in[0] - OPEN_YEARS, numbers_in[0]))
+        elif len(numbers_in) == 1 and _OVER.search(label):
+            found.append((numbers_in[0], numbers_in[0] + OPEN_YEARS))
+        else:
+            return None
+    lows = {low for low, _ in found}
+    inclusive = any(high + 1 in lows for _, high in found) and not any(high in lows for _, high in found)
+    return [(low, high + 1) if inclusive and high - low < OPEN_YEARS else (low, high) for low, high in found]
 
 
 def _cross(groupings: Sequence[Grouping]) -> Grouping:

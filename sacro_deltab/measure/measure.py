@@ -137,11 +137,16 @@ def _largest_square_shares(rows: Floats) -> float:
     return float(share.max())
 
 
-def summary_facts(values: Floats, numbers: Mapping[str, Any]) -> dict[str, Fact]:
-    """Facts of a whole-cohort mean, SD or quantile; `numbers` are the rule set's parameters."""
+def one_persons_share(values: Floats, statistic: str) -> float:
+    """Largest share of one person in what the statistic adds up: squares for an SD, absolute values otherwise."""
+    return largest_square_share(values) if statistic == "sd" else largest_share(values)
+
+
+def summary_facts(values: Floats, numbers: Mapping[str, Any], statistic: str = "mean") -> dict[str, Fact]:
+    """Facts of a whole-cohort mean, sd or quantile; `numbers` are the rule set's parameters."""
     return computed(
         n=count(values),
-        largest_share=largest_share(values),
+        largest_share=one_persons_share(values, statistic),
         outlier__max_abs_z=max_abs_z(values),
         acro__dominance_check=nk_check(values, int(numbers["nk_n"]), float(numbers["nk_k"])),
     )
@@ -158,7 +163,7 @@ def cell_parts(grouping: Grouping, values: Floats | None, statistic: str) -> tup
         inside = values[member] if values is not None else np.ones(int(member.sum()))
         finite = inside[np.isfinite(inside)]
         facts: Mapping[str, Fact] = {
-            **computed(cell__n=int(finite.size), cell__largest_share=largest_share(finite)),
+            **computed(cell__n=int(finite.size), cell__largest_share=one_persons_share(finite, statistic)),
             "cell.structural_zero": Fact("cell.structural_zero", label in grouping.structural, Provider.DECLARED),
         }
         if grouping.widths is not None:

@@ -105,7 +105,12 @@ def _decision(ruleset: RuleSet, decision_id: str) -> dict[str, Any]:
 
 def render_book(ruleset: RuleSet, words: Mapping[str, str] | None = None) -> str:
     """The whole book as one HTML page without scripts or outside references; the same rules give the same bytes."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    return render(TEMPLATE, book_data(ruleset, words or {}))
+
+
+def render(template: str, data: Mapping[str, Any]) -> str:
+    """One template of this room, filled."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # heavy, and only pages need it
 
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -115,5 +120,5 @@ def render_book(ruleset: RuleSet, words: Mapping[str, str] | None = None) -> str
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    page = environment.get_template(TEMPLATE).render(**book_data(ruleset, words or {}))
+    page = environment.get_template(template).render(**data)
     return "\n".join(line.rstrip() for line in page.splitlines() if line.strip()) + "\n"

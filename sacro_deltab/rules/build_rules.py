@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from .build_vocabulary import Vocabulary
 from .comparators import COMPARATORS
@@ -51,6 +52,8 @@ def build(
         return None
     _check_references(rules, files, words, problems)
     parameters = _parameters(words, {rule.id: rule for rule in rules}, problems)
+    place = files["ruleset.yaml"].key_place("parameters")
+    problems += [Problem(place, f"misses the parameter {name}: {why}") for name, why in _missing(words, parameters)]
     if problems:
         return None
     meta = words.meta
@@ -74,6 +77,7 @@ def build(
         mark=words.mark,
         folder="",
         constants=MappingProxyType(words.constants),
+        forms=MappingProxyType(words.forms),
         changes=tuple(meta.get("changes", ())),
         approvals=tuple(meta.get("approvals", ())),
     )
@@ -155,32 +159,16 @@ class _RuleBuilder:
                 self.wrong(f"no {kind} {name}{did_you_mean(name, known)}", key, index)
 
     def _conditions(self, key: str) -> tuple[Condition, ...]:
-        out = []
-        for fact, tests in self.data.get(key, {}).items():
-            if not self._known_fact(fact, key, fact):
-                continue
-            for word, limit in tests.items():
-                place = self.marked.place("rules", self.index, key, fact, word)
-                wrong = fit(
-                    self.words.facts[fact],
-                    word,
-                    limit,
-                    allow_named=key == "require",
-                    constants=self.words.constants,
-                )
-                if wrong:
-                    self.wrong(wrong, key, fact, word)
-                    continue
-                named = COMPARATORS[word].takes == "number" and isinstance(limit, str)
-                if named:
-                    for need in LIMITS[limit].needs:
-                        self._known_fact(need, key, fact, word)
-                frozen = tuple(limit) if isinstance(limit, list) else limit
-                constant = self.marked.named.get(("rules", self.index, key, fact, word))
-                if (wrong := not_by_name(self.words.constants, fact, limit, constant)) is not None:
-                    self.wrong(wrong, key, fact, word)
-                out.append(Condition(fact, word, frozen, named, place, constant))
-        return tuple(out)
+        known = {f: tests for f, tests in self.data.get(key, {}).items() if self._known_fact(f, key, f)}
+        found, wrong = read_conditions(
+            self.marked, ("rules", self.index, key), known, self.words, allow_named=key == "require"
+        )
+        self.problems += [replace(p, rule=self.data["id"]) for p in wrong]
+        for condition in found:
+            if condition.named:
+                for need in LIMITS[str(condition.limit)].needs:
+                    self._known_fact(need, key, condition.fact, condition.comparator)
+        return found
 
     def _known_fact(self, fact: str, *path: Any) -> bool:
         if fact not in self.words.facts:
@@ -230,6 +218,41 @@ class _RuleBuilder:
             place = self.marked.place("rules", self.index, "examples", index)
             out.append(Example(MappingProxyType(data["given"]), data.get("expect"), data.get("becomes"), place))
         return tuple(out)
+
+
+class Words(Protocol):
+    """What conditions may name: a vocabulary, or a rule set."""
+
+    @property
+    def facts(self) -> Mapping[str, FactSpec]: ...
+
+    @property
+    def constants(self) -> Mapping[str, Constant]: ...
+
+
+def read_conditions(
+    marked: MarkedFile, path: tuple[Any, ...], data: Mapping[str, Any], words: Words, *, allow_named: bool
+) -> tuple[tuple[Condition, ...], list[Problem]]:
+    """Conditions at `path` of a file, and what is wrong with them."""
+    out: list[Condition] = []
+    problems: list[Problem] = []
+    for fact, tests in data.items():
+        if fact not in words.facts:
+            what = f"{fact!r} is not a fact{did_you_mean(fact, words.facts)}"
+            problems.append(Problem(marked.key_place(*path, fact), what))
+            continue
+        for word, limit in tests.items():
+            place = marked.place(*path, fact, word)
+            constant = marked.named.get((*path, fact, word))
+            wrong = fit(words.facts[fact], word, limit, allow_named=allow_named, constants=words.constants)
+            wrong = wrong or not_by_name(words.constants, fact, limit, constant)
+            if wrong:
+                problems.append(Problem(place, wrong))
+                continue
+            named = COMPARATORS[word].takes == "number" and isinstance(limit, str)
+            frozen = tuple(limit) if isinstance(limit, list) else limit
+            out.append(Condition(fact, word, frozen, named, place, constant))
+    return tuple(out), problems
 
 
 def not_by_name(constants: Mapping[str, Constant], fact: str, limit: Any, used: str | None) -> str | None:
@@ -342,6 +365,29 @@ def _parameters(words: Vocabulary, rules: dict[str, Rule], problems: list[Proble
         except LookupError as error:
             problems.append(Problem(spec.place, f"parameter {name}: {error.args[0]}"))
     return out
+
+
+# What the package reads from every rule set, and from those with model parameters besides.
+_NEEDED = {
+    "min_n": "the table engine protects groups below it",
+    "withhold_share": "the table engine stops there",
+    "interval_n": "the table engine protects so wide an interval",
+    "interval_years": "the table engine protects so wide an interval",
+    "round_n_base": "the attacker believes counts to be rounded to it",
+    "round_n_below": "the attacker believes counts below it to be rounded",
+    "mean_decimals": "the attacker believes means to be rounded to it",
+    "nk_n": "the dominance check adds up so many",
+    "nk_k": "the dominance check allows such a share",
+    "min_residual_dof": "the regression check asks for so many",
+}
+_NEEDED_FOR_MODELS = ("epsilon_total", "n_min_dp", "delta_dp_cap", "age_min", "age_max", "feature_z")
+
+
+def _missing(words: Vocabulary, parameters: Mapping[str, ParameterValue]) -> list[tuple[str, str]]:
+    """Parameters that the package reads and nobody set, with what they are for."""
+    models = any(o.cls == "model_weight" for o in words.outputs.values())
+    needed = {**_NEEDED, **(dict.fromkeys(_NEEDED_FOR_MODELS, "private training reads it") if models else {})}
+    return [(name, why) for name, why in needed.items() if name not in parameters]
 
 
 def read_parameter(spec: ParameterSpec, rules: Mapping[str, Rule]) -> ParameterValue:

@@ -9,7 +9,7 @@ from typing import Any
 from .facts import Provider
 from .limits import LIMITS
 from .marked_yaml import MarkedFile, Problem
-from .model import Clause, Constant, Document, FactSpec, OutputSpec, ParameterSpec, PolicyDecision
+from .model import Clause, Constant, Document, FactSpec, Form, OutputSpec, ParameterSpec, PolicyDecision
 from .schema_check import did_you_mean
 
 # Who may supply a fact that `by` names. A declared fact may be better founded, never worse; a ledger fact may be
@@ -37,13 +37,17 @@ class Vocabulary:
     parameters: dict[str, ParameterSpec]
     mark: str
     constants: dict[str, Constant]
+    forms: dict[str, Form]
 
 
 def build(files: dict[str, MarkedFile], problems: list[Problem], constants: dict[str, Constant]) -> Vocabulary:
     """Build the vocabulary; what does not fit together goes to `problems`."""
     main = files["ruleset.yaml"]
     words = main.data["vocabulary"]
-    outputs = {k: OutputSpec(k, v["class"], v["label"], v["statbarn"]) for k, v in words["outputs"].items()}
+    outputs = {
+        k: OutputSpec(k, v["class"], v["label"], v["statbarn"], tuple(v.get("range", (None, None))), v.get("columns"))
+        for k, v in words["outputs"].items()
+    }
     classes = {o.cls for o in outputs.values()}
     for group, members in words["groups"].items():
         for index, cls in enumerate(members):
@@ -67,6 +71,7 @@ def build(files: dict[str, MarkedFile], problems: list[Problem], constants: dict
         parameters=_parameters(main, problems, constants),
         mark=words.get("suppression_mark", "*"),
         constants=constants,
+        forms=_forms(files.get("forms.yaml"), clauses, problems),
     )
 
 
@@ -107,6 +112,28 @@ def _sources(marked: MarkedFile) -> tuple[dict[str, Document], dict[str, Clause]
             place = marked.key_place("sources", doc, "clauses", cid)
             clauses[cid] = Clause(cid, doc, c["line"], c["kind"], c["sha256"], c["gist"], c.get("reason"), place)
     return documents, clauses
+
+
+def _forms(marked: MarkedFile | None, clauses: dict[str, Clause], problems: list[Problem]) -> dict[str, Form]:
+    out: dict[str, Form] = {}
+    for name, f in (marked.data["forms"] if marked is not None else {}).items():
+        assert marked is not None
+        for index, clause in enumerate(f["source"]):
+            if clause != "form" and clause not in clauses:
+                place = marked.place("forms", name, "source", index)
+                problems.append(Problem(place, f"no clause {clause}{did_you_mean(clause, clauses)}", f"check/{name}"))
+        out[name] = Form(
+            name=name,
+            title=f["title"],
+            why=f["why"],
+            source=tuple(f["source"]),
+            decision=tuple(f.get("decision", ())),
+            effects=tuple(f["effect"]),
+            remedy=f["remedy"],
+            page=f["page"],
+            place=marked.key_place("forms", name),
+        )
+    return out
 
 
 def _decisions(marked: MarkedFile, clauses: dict[str, Clause], problems: list[Problem]) -> dict[str, PolicyDecision]:

@@ -8,9 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..base.resources import rules_dir
+from .comparators import compare
 from .documents import DocumentReport, read_documents
 from .model import RuleSet
 from .profiles import apply_profile, find_profile, load_ruleset
+from .ruleset_diff import diff
 from .waivers import WaiverState, load_waivers, states
 
 
@@ -22,6 +25,8 @@ class CheckReport:
     profiles: tuple[RuleSet, ...]
     waivers: tuple[WaiverState, ...]
     documents: DocumentReport | None
+    uncomputed: tuple[str, ...] = ()  # facts that only this set knows
+    differs: tuple[str, ...] = ()  # from the packaged set of the same id and version
 
     @property
     def ok(self) -> bool:
@@ -41,6 +46,15 @@ class CheckReport:
             assert tightened.profile is not None
             out.append(f"profile {tightened.profile.id}: only tightens ({len(tightened.profile.changes)} changes)")
             out += [f"  {change}" for change in tightened.profile.changes]
+            out += [f"  {line}" for line in silenced(tightened)]
+        if self.uncomputed:
+            waiting = ", ".join(self.uncomputed)
+            out.append(f"no part of the package supplies: {waiting}; rules that need one block until a plug-in does")
+        if self.differs:
+            out.append(
+                f"not the packaged {r.id} {r.version}: {len(self.differs)} differences (`rules diff` tells more)"
+            )
+            out += [f"  {line}" for line in self.differs]
         if not self.waivers:
             out.append("waivers: none")
         for state in self.waivers:
@@ -72,6 +86,7 @@ class CheckReport:
             "rules": len(r.rules),
             "clauses": len(r.clauses),
             "decisions": len(r.decisions),
+            "differs": list(self.differs),
             "profiles": [
                 {"id": p.profile.id, "sha256": p.profile.sha256, "changes": list(p.profile.changes)}
                 for p in self.profiles
@@ -109,4 +124,40 @@ def check_all(
         profiles=tightened,
         waivers=tuple(states(base, granted, datetime.now(UTC).date())),
         documents=None if documents is None else read_documents(base, documents),
+        uncomputed=tuple(sorted(set(base.facts) - set(load_ruleset().facts))),
+        differs=_differs(base),
+    )
+
+
+def silenced(tightened: RuleSet) -> list[str]:
+    """Pins of facts that a researcher would declare: each answers for everybody, and these rules then never speak."""
+    assert tightened.profile is not None
+    out = []
+    for fact, value in tightened.profile.attest.items():
+        if tightened.facts[fact].by != "declared":
+            continue
+        quiet = [
+            r.id
+            for r in tightened.rules
+            if r.in_force
+            and (
+                any(c.fact == fact and not compare(c.comparator, value, c.limit) for c in r.when)
+                or (r.require and all(c.fact == fact and compare(c.comparator, value, c.limit) for c in r.require))
+            )
+        ]
+        out.append(f"pins {fact}, which is declared otherwise: silences {', '.join(quiet) or 'no rule'}")
+    return out
+
+
+def _differs(base: RuleSet) -> tuple[str, ...]:
+    """What a copy has changed without saying so: the packaged set has the same id and version, and other content."""
+    packaged = rules_dir(base.id)
+    if not packaged.is_dir() or packaged.resolve() == Path(base.folder).resolve():
+        return ()
+    ours = load_ruleset(packaged)
+    if ours.sha256 == base.sha256 or ours.version != base.version:
+        return ()
+    found = diff(ours, base)
+    return tuple(
+        f"{d.direction.value:<9} {d.what} {d.id}: {'; '.join(c.what for c in d.changes) or d.kind}" for d in found
     )

@@ -1,7 +1,7 @@
 """Named numbers of the law: each stands once, and limits, titles, messages, examples and the engine use its name.
 
-A number may be written `NAME`, `NAME - 1` or `NAME + 1`; a text says `{NAME}`. Names are put in place before anything
-else is read, so no other part of the loader knows of them.
+A number may be written `NAME`, `-NAME`, `NAME - 1` or `NAME + 1`; a text says `{NAME}`. Names are put in place before
+anything else is read, so no other part of the loader knows of them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from .marked_yaml import MarkedFile, Problem
 from .model import Constant
 from .schema_check import did_you_mean
 
-_SUM = re.compile(r"([a-z][a-z0-9_]*)(?: ([+-]) (\d+))?\Z")
+_SUM = re.compile(r"(-?)([a-z][a-z0-9_]*)(?: ([+-]) (\d+))?\Z")
 _IN_TEXT = re.compile(r"\{([a-z][a-z0-9_]*)\}")
-_NUMBERS = frozenset({"when", "require", "any_of", "given", "becomes", "round", "breaks", "cells"})
+_NUMBERS = frozenset({"when", "require", "any_of", "given", "becomes", "round", "range", "breaks", "does"})
 _NOT_IN = frozenset({"constants"})
 
 
@@ -57,12 +57,12 @@ def put_in_place(marked: MarkedFile, constants: Mapping[str, Constant]) -> None:
 
     def number(text: str, path: tuple[Any, ...]) -> Any:
         found = _SUM.match(text)
-        if found is None or found[1] not in constants:
+        if found is None or found[2] not in constants:
             return text
-        marked.named[path] = found[1]
-        value = constants[found[1]].value
-        step = int(found[3] or 0)
-        return value - step if found[2] == "-" else value + step if found[2] else value
+        marked.named[path] = found[2]
+        value = -constants[found[2]].value if found[1] else constants[found[2]].value
+        step = int(found[4] or 0)
+        return value - step if found[3] == "-" else value + step if found[3] else value
 
     def words(text: str, path: tuple[Any, ...]) -> str:
         def one(match: re.Match[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from ..base.errors import InputError
 from .comparators import COMPARATORS
 from .limits import LIMITS
-from .model import Condition, Rule, RuleSet
+from .model import Condition, Constant, Form, Rule, RuleSet
 from .schema_check import did_you_mean
 from .strictness import condition_words
 from .types import Effect
@@ -158,6 +158,10 @@ def show(ruleset: RuleSet, name: str, words: Mapping[str, str]) -> tuple[list[st
             **rule_json(ruleset, rule),
             "clauses": _clauses_json(ruleset, rule, words),
         }
+    if (form := ruleset.form(name)) is not None:
+        return _show_form(ruleset, form, words)
+    if name in ruleset.constants:
+        return _show_constant(ruleset, ruleset.constants[name])
     if name in ruleset.decisions:
         return _show_decision(ruleset, name)
     if name in ruleset.clauses:
@@ -175,9 +179,17 @@ def show(ruleset: RuleSet, name: str, words: Mapping[str, str]) -> tuple[list[st
         used = [r for r in ruleset.rules if any(c.fact == name for c in r.conditions)]
         lines = [f"{name}: {spec.means}", f"Type {spec.type}, by: {spec.by}.", "Used by:"]
         return [*lines, *(f"  {r.id}  {r.title}" for r in used)], {"fact": name, "rules": [r.id for r in used]}
-    known = [*(r.id for r in ruleset.rules), *ruleset.decisions, *ruleset.clauses, *ruleset.outputs, *ruleset.facts]
+    known = [
+        *(r.id for r in ruleset.rules),
+        *(f.id for f in ruleset.forms.values()),
+        *ruleset.constants,
+        *ruleset.decisions,
+        *ruleset.clauses,
+        *ruleset.outputs,
+        *ruleset.facts,
+    ]
     raise InputError(
-        f"there is no rule, decision, clause, output or fact {name!r}{did_you_mean(name, known)}",
+        f"there is no rule, constant, decision, clause, output or fact {name!r}{did_you_mean(name, known)}",
         next_step="`sacro-deltab rules list` names the rules.",
     )
 
@@ -238,6 +250,45 @@ def _show_rule(ruleset: RuleSet, rule: Rule, words: Mapping[str, str]) -> list[s
         result = e.expect if e.expect is not None else f"becomes {value_words(e.becomes)}"
         lines.append(f"  given {given} → {result}")
     return lines
+
+
+def _show_form(ruleset: RuleSet, form: Form, words: Mapping[str, str]) -> tuple[list[str], dict[str, Any]]:
+    """A rule about the form of what is handed in."""
+    lines = [f"{form.id}  {form.title}", form.why, f"Otherwise: {' or '.join(form.effects)}.", ""]
+    lines += [line for c in form.source if c != "form" for line in clause_lines(ruleset, c, words)]
+    lines += ["Source: form; it guards that what was judged is what leaves."] if "form" in form.source else []
+    lines += [f"Remedy: {form.remedy}", f"Page: docs/{form.page}; {form.place}"]
+    return lines, form_json(form)
+
+
+def form_json(form: Form) -> dict[str, Any]:
+    """A rule about form as `--json` prints it."""
+    return {
+        "id": form.id,
+        "title": form.title,
+        "why": form.why,
+        "source": list(form.source),
+        "decision": list(form.decision),
+        "effects": list(form.effects),
+        "remedy": form.remedy,
+        "page": form.page,
+    }
+
+
+def _show_constant(ruleset: RuleSet, constant: Constant) -> tuple[list[str], dict[str, Any]]:
+    """A named number and the rules that use it."""
+    users = [
+        r for r in ruleset.rules if constant.name in {c.constant for c in r.conditions} | set(r.deed_constants.values())
+    ]
+    unit = "" if constant.unit == "number" else f" {constant.unit}"
+    lines = [f"{constant.name}: {constant.value}{unit} ({constant.clause})", constant.means, "Used by:"]
+    data = {
+        "constant": constant.name,
+        "value": constant.value,
+        "clause": constant.clause,
+        "rules": [r.id for r in users],
+    }
+    return [*lines, *(f"  {r.id}  {r.title}" for r in users)], data
 
 
 def _show_decision(ruleset: RuleSet, name: str) -> tuple[list[str], dict[str, Any]]:

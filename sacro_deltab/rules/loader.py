@@ -61,8 +61,8 @@ def find_folder(source: str | Path | None) -> Path:
 
 
 def rule_files(folder: Path) -> list[Path]:
-    """The files that make up a rule set, in order; profiles and waivers are not part of it."""
-    return sorted(p for p in folder.glob("*.yaml") if p.is_file())
+    """The files that make up a rule set, in order; profiles, waivers and requirements are not part of it."""
+    return sorted(p for p in folder.glob("*.yaml") if p.is_file() and p.name != "requirements.yaml")
 
 
 def digest(files: Mapping[str, bytes]) -> str:
@@ -104,7 +104,22 @@ def load_base(source: str | Path | None = None, *, constants: Mapping[str, float
         raw = tuple((p.name, read_file(p)) for p in paths)
     except UnreadableError as error:
         raise RuleSetError(f"cannot be read: {error.what}", path=folder) from error
-    return _parse(str(folder), raw, tuple(sorted((constants or {}).items())))
+    return _parse(str(folder), raw + _below(raw), tuple(sorted((constants or {}).items())))
+
+
+BELOW = "below/"  # in front of the names of files that a rule set takes from the one it stands on
+
+
+def _below(raw: tuple[tuple[str, bytes], ...]) -> tuple[tuple[str, bytes], ...]:
+    """The vocabulary and the rules about form of the packaged set that `vocabulary: {from: NAME}` names."""
+    main = dict(raw).get("ruleset.yaml", b"")
+    _, _, words = main.partition(b"\nvocabulary:\n")
+    found = re.match(rb"  from: ([a-z][a-z0-9-]*)\s*\n", words)
+    if found is None:
+        return ()
+    folder = find_folder(found[1].decode())
+    names = ["ruleset.yaml", *(["forms.yaml"] if "forms.yaml" not in dict(raw) else [])]
+    return tuple((BELOW + name, read_file(folder / name)) for name in names if (folder / name).is_file())
 
 
 @lru_cache(maxsize=16)
@@ -113,6 +128,7 @@ def _parse(folder: str, raw: tuple[tuple[str, bytes], ...], overrides: tuple[tup
     draft = Draft(Path(folder), raw=dict(raw))
     for name, content in raw:
         draft.files[name] = read_marked(Path(folder) / name, str(Path(folder) / name), raw=content)
+    _take_below(draft)
     constants = _constants(draft, dict(overrides))
     for name in _SPECIAL:
         if name not in draft.files:
@@ -129,6 +145,38 @@ def _parse(folder: str, raw: tuple[tuple[str, bytes], ...], overrides: tuple[tup
     raise_problems(_all_problems(draft), f"the rule set in {folder}")
     assert ruleset is not None
     return replace(ruleset, sha256=digest(draft.raw), folder=folder)
+
+
+def _take_below(draft: Draft) -> None:
+    """Put the words of the set below under those of this one: only the kinds it names, all facts and limits."""
+    main, below = draft.files.get("ruleset.yaml"), draft.files.pop(BELOW + "ruleset.yaml", None)
+    forms = draft.files.pop(BELOW + "forms.yaml", None)
+    if main is None or below is None or not isinstance(main.data, dict):
+        return
+    if forms is not None:
+        draft.files["forms.yaml"] = forms
+        # sources of a form are clauses of the other set's documents; here they only guard what was judged
+        forms.data = {"forms": {n: {**f, "source": ["form"], "decision": []} for n, f in forms.data["forms"].items()}}
+    mine, theirs = main.data["vocabulary"], below.data["vocabulary"]
+    only = mine.pop("kinds", None) or list(theirs["outputs"])
+    put_in_place(below, read_constants(below, {}))
+    theirs = below.data["vocabulary"]
+    outputs = {k: v for k, v in theirs["outputs"].items() if k in only} | mine.get("outputs", {})
+    classes = {o["class"] for o in outputs.values()}
+    groups = {g: [c for c in members if c in classes] for g, members in theirs["groups"].items()}
+    merged = {key: {**theirs.get(key, {}), **mine.get(key, {})} for key in ("effects", "facts", "limits")}
+    groups = {g: members for g, members in groups.items() if members} | mine.get("groups", {})
+    mark = mine.get("suppression_mark", theirs.get("suppression_mark", "*"))
+    main.data["vocabulary"] = {**merged, "outputs": outputs, "groups": groups, "suppression_mark": mark}
+    standing = {
+        name: {k: v for k, v in spec.items() if k != "decision"}
+        for name, spec in below.data["parameters"].items()
+        if "value" in spec
+    }
+    main.data["parameters"] = standing | main.data.get("parameters", {})
+    for kind in only:
+        if kind not in theirs["outputs"]:
+            main.problems.append(Problem(main.place("vocabulary", "kinds"), f"the set below knows no kind {kind!r}"))
 
 
 def _constants(draft: Draft, overrides: dict[str, float]) -> dict[str, Constant]:
@@ -167,7 +215,7 @@ def _check_shape(name: str, marked: MarkedFile, draft: Draft) -> None:
     elif not isinstance(marked.data, dict):
         marked.problems.append(Problem(marked.place(), "must be a mapping"))
         draft.unsound.add((name, None))
-    elif name in ("decisions.yaml", "sources.yaml"):
+    elif name in ("decisions.yaml", "sources.yaml", "forms.yaml"):
         if not check(marked, name.removesuffix(".yaml")):
             draft.unsound.add((name, None))
     else:

@@ -132,12 +132,34 @@ class FactSpec:
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """One output type: its class (`applies_to` may name it), reading label and nearest ACRO statbarn."""
+    """One output type: its class (`applies_to` may name it), reading label, nearest ACRO statbarn, possible numbers."""
 
     name: str
     cls: str
     label: str
     statbarn: str
+    range: tuple[float | None, float | None] = (None, None)
+    columns: int | None = None
+
+
+@dataclass(frozen=True)
+class Form:
+    """A rule about the form of what is handed in; its id is `check/NAME`, its source clauses or `form`."""
+
+    name: str
+    title: str
+    why: str
+    source: tuple[str, ...]
+    decision: tuple[str, ...]
+    effects: tuple[str, ...]
+    remedy: str
+    page: str
+    place: Place
+
+    @property
+    def id(self) -> str:
+        """The id as a report prints it."""
+        return f"check/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -245,6 +267,7 @@ class RuleSet:
     mark: str
     folder: str
     constants: Mapping[str, Constant] = field(default_factory=dict)
+    forms: Mapping[str, Form] = field(default_factory=dict)
     changes: tuple[Mapping[str, str], ...] = ()
     approvals: tuple[Mapping[str, str], ...] = ()
     profile: ProfileInfo | None = None
@@ -252,6 +275,12 @@ class RuleSet:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_id", MappingProxyType({rule.id: rule for rule in self.rules}))
+
+    @property
+    def name(self) -> str:
+        """Id and version as every record prints them; DRAFT where nobody has approved the set."""
+        mark = "" if self.status in ("approved", "retired") else " DRAFT"
+        return f"{self.id} {self.version}{mark}"
 
     @property
     def output_types(self) -> frozenset[str]:
@@ -265,6 +294,23 @@ class RuleSet:
     def rule(self, rule_id: str) -> Rule:
         """The rule with this id; KeyError for an unknown one."""
         return self._by_id[rule_id]
+
+    def ids_about(self, *facts: str) -> frozenset[str]:
+        """Rules in force with a condition on one of these facts: how other rooms find a rule without knowing its id."""
+        return frozenset(r.id for r in self.rules if r.in_force and any(c.fact in facts for c in r.conditions))
+
+    def titles(self, ids: tuple[str, ...]) -> str:
+        """What these rules ask, by their titles; ids that the law does not know stand as they are."""
+        found = [getattr(self._by_id.get(i) or self.form(i), "title", i) for i in ids]
+        return "; ".join(dict.fromkeys(found))
+
+    def form(self, form_id: str) -> Form | None:
+        """The rule about form with this id (`check/NAME`); None for an unknown one."""
+        head, _, name = form_id.partition("/")
+        if head != "check":
+            return None
+        starred = next((f for f in self.forms.values() if f.name.endswith("*") and name.startswith(f.name[:-1])), None)
+        return self.forms.get(name, starred)
 
     def rules_for(self, output_type: str) -> tuple[Rule, ...]:
         """Rules in force for one output type, in the order of the files (which means nothing to the verdict)."""

@@ -11,13 +11,12 @@ from typing import Any
 from ..base.digests import sha256_hex
 from ..base.errors import RuleSetError
 from ..base.opening import read_file
-from .build_rules import fit, misfit, not_by_name, read_parameter
-from .comparators import COMPARATORS
+from .build_rules import misfit, read_conditions, read_parameter
 from .constants import put_in_place
 from .facts import FactValue
 from .loader import find_folder, first_at_each_place, load_base, raise_problems
 from .marked_yaml import MarkedFile, Problem, read_marked
-from .model import Condition, ParameterValue, ProfileInfo, Rule, RuleSet
+from .model import ParameterValue, ProfileInfo, Rule, RuleSet
 from .schema_check import check, did_you_mean
 from .strictness import Direction, rule_changes
 from .types import Effect
@@ -147,7 +146,10 @@ def _changed(base: RuleSet, marked: MarkedFile, index: int, entry: dict[str, Any
                     Problem(place, f"{old.id} requires nothing; it can be tightened by 'when'", old.id)
                 )
                 continue
-            parsed = _conditions(base, marked, index, key, entry[key])
+            parsed, wrong = read_conditions(
+                marked, ("tighten", index, key), entry[key], base, allow_named=key == "require"
+            )
+            marked.problems += wrong
             kept = tuple(c for c in getattr(old, key) if c.fact not in entry[key])
             new = replace(new, require=kept + parsed) if key == "require" else replace(new, when=kept + parsed)
     if "otherwise" in entry:
@@ -180,28 +182,6 @@ def _rounding(marked: MarkedFile, index: int, old: Rule, wanted: dict[str, Any])
         else:
             args[key] = value
     return args
-
-
-def _conditions(base: RuleSet, marked: MarkedFile, index: int, key: str, data: dict[str, Any]) -> tuple[Condition, ...]:
-    out = []
-    for fact, tests in data.items():
-        if fact not in base.facts:
-            place = marked.key_place("tighten", index, key, fact)
-            what = f"{fact!r} is not a fact{did_you_mean(fact, base.facts)}"
-            marked.problems.append(Problem(place, what))
-            continue
-        for word, limit in tests.items():
-            place = marked.place("tighten", index, key, fact, word)
-            constant = marked.named.get(("tighten", index, key, fact, word))
-            wrong = fit(base.facts[fact], word, limit, allow_named=key == "require", constants=base.constants)
-            wrong = wrong or not_by_name(base.constants, fact, limit, constant)
-            if wrong:
-                marked.problems.append(Problem(place, wrong))
-                continue
-            named = COMPARATORS[word].takes == "number" and isinstance(limit, str)
-            frozen = tuple(limit) if isinstance(limit, list) else limit
-            out.append(Condition(fact, word, frozen, named, place, constant))
-    return tuple(out)
 
 
 def _parameters(

@@ -7,10 +7,13 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from .digests import rule_digest
 from .engine import decide
+from .facts import Facts
 from .model import FactSpec, Rule, RuleSet
 from .stored import below
 from .strictness import Change, Direction, overall, restricts, rule_changes
+from .types import Effect
 
 _FACT_FIELDS = (  # of which a change may change verdicts
     *("by", "type", "unit", "values", "minimum", "maximum", "above", "below"),
@@ -53,6 +56,7 @@ def diff(old: RuleSet, new: RuleSet) -> list[RuleDiff]:
     out += _parameters(old, new)
     out += _names("output", old.outputs, new.outputs, Direction.LOOSER, Direction.STRICTER)
     out += _facts(old.facts, new.facts)
+    out += _names("form", old.forms, new.forms, Direction.STRICTER, Direction.LOOSER)
     out += _names("decision", old.decisions, new.decisions, Direction.EDITORIAL, Direction.EDITORIAL)
     out += _names("clause", old.clauses, new.clauses, Direction.EDITORIAL, Direction.EDITORIAL)
     return out
@@ -180,13 +184,48 @@ def _facts(old: Mapping[str, FactSpec], new: Mapping[str, FactSpec]) -> Iterator
             yield RuleDiff("fact", name, kind, b.means, direction, tuple(changes))
 
 
+UNKNOWN = "unknown"
+
+
 def replay(old: RuleSet, new: RuleSet, folders: list[Path]) -> list[Replayed]:
-    """Judge every stored output below the given folders by both rule sets; waivers are left out."""
+    """Judge every stored output below the given folders by both rule sets; waivers are left out.
+
+    Stored facts hold what the old set made of the tables: which cells are marked, what can be worked out from them.
+    Where the new set marks, protects or rounds otherwise, that has to be made again from the people, and so the answer
+    for a table, and for every output that came after it in its session, is `unknown`.
+    """
+    otherwise = _tables_change(old, new)
     out = []
+    shaken: set[Path] = set()  # files in which a table may have other marks now
     for path, facts in below(folders):
         before, after = decide(old, facts).effect.value, decide(new, facts).effect.value
+        if otherwise and _is_table(new, facts):
+            shaken.add(path)
+        if (path in shaken and Effect(after) is not Effect.BLOCK) or (path in shaken and _rests_on_tables(new, facts)):
+            after = UNKNOWN
         out.append(Replayed(str(path), facts.output_name, before, after))
     return out
+
+
+def _is_table(ruleset: RuleSet, facts: Facts) -> bool:
+    known = ruleset.rules_for(facts.output_type) if facts.output_type in ruleset.outputs else ()
+    return any(rule.deed in ("suppress", "suppress_complement") and rule.for_each != "quantile" for rule in known)
+
+
+def _rests_on_tables(ruleset: RuleSet, facts: Facts) -> bool:
+    """Whether a block may come from marks that the new set would place otherwise."""
+    after = {name for name, spec in ruleset.facts.items() if spec.after}
+    blocking = {r for f in decide(ruleset, facts).findings if f.effect is Effect.BLOCK for r in f.rules}
+    return all(any(c.fact in after for c in ruleset.rule(r).conditions) for r in blocking)
+
+
+def _tables_change(old: RuleSet, new: RuleSet) -> bool:
+    """Whether the new set marks cells, protects or rounds otherwise."""
+
+    def deeds(ruleset: RuleSet) -> dict[str, str]:
+        return {r.id: rule_digest(ruleset, r) for r in ruleset.rules if r.in_force and r.verb == "do"}
+
+    return dict(old.parameters) != dict(new.parameters) or deeds(old) != deeds(new)
 
 
 def to_lines(found: list[RuleDiff], replayed: list[Replayed], *, asked: bool) -> list[str]:
@@ -203,7 +242,9 @@ def to_lines(found: list[RuleDiff], replayed: list[Replayed], *, asked: bool) ->
         out.append(", ".join(f"{n} {d.value}" for d, n in counts.items() if n))
     if asked:
         flips = [r for r in replayed if r.changed]
-        out.append(f"Replayed on {len(replayed)} stored outputs: {len(flips)} judged differently.")
+        unknown = sum(r.after == UNKNOWN for r in replayed)
+        said = f", of which {unknown} cannot be known without the people" if unknown else ""
+        out.append(f"Replayed on {len(replayed)} stored outputs: {len(flips)} judged differently{said}.")
         out += [f"  {r.name}  {r.before} → {r.after}  ({r.path})" for r in flips]
     return out
 

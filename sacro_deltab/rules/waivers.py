@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 from ..base.errors import RuleSetError
+from .digests import rule_digest, semantic_digest
+from .loader import first_at_each_place, raise_problems
 from .marked_yaml import MarkedFile, Problem, read_marked
 from .model import Place, Rule, RuleSet
 from .schema_check import check
+from .types import Decision, Effect
+
+LONGEST_DAYS = 366
 
 
 @dataclass(frozen=True)
@@ -21,7 +27,7 @@ class Waiver:
     id: str
     rule: str
     output_sha256: str
-    ruleset_sha256: str
+    ruleset_sha256: str  # of the whole set, of its meaning, or of the meaning of the one rule
     granted_by: str
     reference: str
     reason: str
@@ -48,8 +54,9 @@ def refusal(ruleset: RuleSet, rule: Rule, waiver: Waiver, today: date, output_sh
         return f"{rule.id} can never be waived"
     if rule.waivable == "by_dac_individual" and not waiver.individual:
         return f"{rule.id} needs a decision on this one output (individual: true)"
-    if waiver.ruleset_sha256 != ruleset.sha256:
-        return "it was granted under another rule set"
+    under = waiver.ruleset_sha256
+    if under != ruleset.sha256 and under != rule_digest(ruleset, rule) and under != semantic_digest(ruleset):
+        return f"it was granted under another rule set, or {rule.id} asks something else now"
     if output_sha256 is None or waiver.output_sha256 != output_sha256:
         return "it names another output"
     if today < waiver.granted_on:
@@ -91,8 +98,6 @@ def states(ruleset: RuleSet, waivers: Iterable[Waiver], today: date, soon_days: 
 
 def load_waivers(path: str | Path) -> tuple[Waiver, ...]:
     """Read one waiver file, or every `*.yaml` of a folder. Raises RuleSetError with all problems of all files."""
-    from .loader import raise_problems
-
     where = Path(path)
     if not where.exists():
         raise RuleSetError("there is no such waiver file or folder", path=where)
@@ -101,6 +106,9 @@ def load_waivers(path: str | Path) -> tuple[Waiver, ...]:
     waivers: dict[str, Waiver] = {}
     for file in files:
         marked = read_marked(file, str(file))
+        if "TO BE WRITTEN" in marked.text:
+            what = "is a request still: the committee fills in who grants it, where that is minuted and why"
+            marked.problems.append(Problem(marked.place("waiver"), what))
         if marked.data is not None and check(marked, "waiver") and not marked.problems:
             waiver = _waiver(marked)
             if waiver is not None and waiver.id in waivers:
@@ -114,8 +122,6 @@ def load_waivers(path: str | Path) -> tuple[Waiver, ...]:
 
 def _named(marked: MarkedFile) -> list[Problem]:
     """The problems of a waiver file, each with the rule that it is about."""
-    from .loader import first_at_each_place
-
     body = marked.data.get("waiver") if isinstance(marked.data, dict) else None
     rule = body.get("rule") if isinstance(body, dict) else None
     named = rule if isinstance(rule, str) else None
@@ -134,4 +140,38 @@ def _waiver(marked: MarkedFile) -> Waiver | None:
     if data["expires_on"] < data["granted_on"]:
         marked.problems.append(Problem(marked.place("waiver", "expires_on"), "ends before it is granted"))
         return None
+    if data["expires_on"] > data["granted_on"] + timedelta(days=LONGEST_DAYS):
+        what = f"lasts longer than {LONGEST_DAYS} days: a waiver ends within a year, and can be granted again"
+        marked.problems.append(Problem(marked.place("waiver", "expires_on"), what))
+        return None
     return Waiver(**data, place=marked.place("waiver"))
+
+
+def request(ruleset: RuleSet, decision: Decision, output_sha256: str, today: date) -> list[dict[str, dict[str, str]]]:
+    """Waivers to fill in, one for each rule that blocks this output and can be waived: who grants, where, why, until.
+
+    Nothing is granted by it: `granted_by`, `reference` and `reason` are for the committee to write.
+    """
+    out = []
+    blocking = {r for f in decision.findings if f.effect is Effect.BLOCK for r in f.rules}
+    for number, rule in enumerate((r for r in ruleset.rules if r.id in blocking and r.waivable != "never"), 1):
+        body = {
+            "id": f"W-{today.year}-{number:03d}",
+            "rule": rule.id,
+            "output_sha256": output_sha256,
+            "ruleset_sha256": rule_digest(ruleset, rule),
+            "granted_by": "TO BE WRITTEN: name and role",
+            "reference": "TO BE WRITTEN: minute of the data access committee",
+            "reason": "TO BE WRITTEN",
+            "granted_on": today.isoformat(),
+            "expires_on": (today + timedelta(days=90)).isoformat(),
+        }
+        out.append({"waiver": body})
+    return out
+
+
+def to_yaml(waiver: dict[str, dict[str, str]], title: str) -> str:
+    """A waiver as a file, with the rule's title above."""
+    lines = [f"# {title}", "waiver:"]
+    lines += [f"  {key}: {json.dumps(value, ensure_ascii=False)}" for key, value in waiver["waiver"].items()]
+    return "\n".join(lines) + "\n"

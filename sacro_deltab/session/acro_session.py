@@ -78,6 +78,8 @@ class DeltabSession(SessionCore):
         Where the working folder is made (default `./.sacro_deltab`). It stays inside the TRE.
     waivers
         Folder or file of waivers.
+    draft
+        Judge by a rule set that fails its own tests all the same; every record then says DRAFT.
 
     Raises
     ------
@@ -106,6 +108,7 @@ class DeltabSession(SessionCore):
         who: str | None = None,
         journal: str | Path = ".sacro_deltab",
         waivers: str | Path | None = None,
+        draft: bool = False,
         _resumed: Path | None = None,
     ) -> None:
         super().__init__(
@@ -123,6 +126,7 @@ class DeltabSession(SessionCore):
             who=who,
             journal=journal,
             waivers=waivers,
+            draft=draft,
             resumed=_resumed,
         )
         load_earlier(self)

@@ -23,8 +23,9 @@ from ..ledger import partition_key
 from ..ledger.trust import load_trust
 from ..measure.measure import computed
 from ..measure.people import numbers
-from ..rules import RuleSet, load_ruleset, load_waivers
+from ..rules import RuleSet, load_waivers
 from ..rules.facts import Fact
+from ..rules.judging import judging_ruleset
 from .budget import Budget
 from .entries import Entry
 from .journal import Journal
@@ -68,10 +69,11 @@ class SessionCore:
         who: str | None = None,
         journal: str | Path = ".sacro_deltab",
         waivers: str | Path | None = None,
+        draft: bool = False,
         resumed: Path | None = None,
     ) -> None:
         self.live = live
-        self.ruleset = load_ruleset(rules, profile=profile)
+        self.ruleset = judging_ruleset(rules, profile=profile, draft=draft)
         if not isinstance(cohort, str):
             if not hasattr(cohort, "person_ids"):
                 raise InputError(

@@ -49,6 +49,7 @@ class Entry:
     notes_inside: tuple[str, ...] = ()
     n: int | None = None
     made_of: str | None = None
+    would_sha256: str | None = None  # digest of the document were nothing blocked: what a waiver names
 
     @property
     def rests_on_exact_n(self) -> bool:
@@ -79,6 +80,7 @@ class Entry:
             "complementary": list(self.complementary),
             "merges": list(self.merges),
             "findings_inside": list(self.notes_inside),
+            "would_sha256": self.would_sha256,
         }
 
     def to_journal(self) -> dict[str, Any]:
@@ -114,6 +116,7 @@ class Entry:
             spends=tuple(data["spends"]),
             merges=tuple(data["merges"]),
             notes_inside=tuple(data["findings_inside"]),
+            would_sha256=data.get("would_sha256"),
             n=data["n"],
             made_of=data.get("made_of"),
         )

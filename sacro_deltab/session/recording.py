@@ -84,6 +84,7 @@ def entry_of(session: SessionCore, candidate: Candidate, judged: Judged, notes: 
         notes_inside=notes,
         n=candidate.n,
         made_of=candidate.made_of,
+        would_sha256=judged.would_sha256,
     )
 
 
@@ -163,7 +164,7 @@ def with_weights(session: SessionCore, candidate: Candidate) -> Candidate:
 
 def _broken(candidate: Candidate, error: Exception) -> Judged:
     finding = Finding(
-        rules=("session",),
+        rules=("check/broken",),
         target="output",
         effect=Effect.BLOCK,
         inside=f"A check raised {type(error).__name__}.",

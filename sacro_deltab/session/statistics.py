@@ -52,7 +52,8 @@ def scalar_candidate(session: SessionCore, kind: str, values: Any, title: str, n
     document = build.scalar(
         kind, build.safe_name(name or kind), title, label, value, unit="years", about=about(session)
     )
-    facts = summary_facts(people, session.ruleset.parameters) | computed(value=value) | session.model_origin(values)
+    shares = summary_facts(people, session.ruleset.parameters, statistic)
+    facts = shares | computed(value=value) | session.model_origin(values)
     if kind == "delta_mean":
         facts |= computed(mean__noised_beside=any(e.type == kind and e.privacy is not None for e in session.entries))
     cell = PrintedCell(

@@ -17,7 +17,6 @@ POOLING = "Pooling that is never worse, a loop that closes, an engine for those 
 
 EXPECTED: dict[str, str] = {
     "after_certificate": BUILT,
-    "age_of_one": LAW,
     "desk_everyday": DESK,
     "desk_names": BUILT,
     "desk_old_acro": DESK,
@@ -27,14 +26,9 @@ EXPECTED: dict[str, str] = {
     "nothing_leaves": BUILT,
     "orderly_refusal": BUILT,
     "own_numbers": PEOPLE,
-    "printed_codes": LAW,
     "record_places": BUILT,
-    "replay_truth": LAW,
-    "rules_off": LAW,
     "scale_growth": ATTACKER,
-    "sd_of_one": LAW,
     "tables_large": ATTACKER,
-    "waiver_request": LAW,
 }
 
 # More than about ten CPU seconds each; `make soak` runs them.

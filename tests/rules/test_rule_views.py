@@ -129,3 +129,38 @@ def test_labels_of_cells_are_not_in_missing_fact_messages_outside():
 def test_a_fact_by_the_wrong_person_is_named_without_its_value():
     facts = honest(RULESET, "n_subjects").with_facts(Fact("n", 7, Provider.DECLARED))
     assert "7" not in _policy_free(re.sub(r'"\w+": \[[^]]*\]', "", outside(facts))).replace("FD-", "")
+
+
+def test_the_booklet_has_the_documents_tables_with_live_numbers(tmp_path):
+    import re
+
+    from rule_files import change, copy_rules
+
+    from sacro_deltab.rules import load_ruleset
+    from sacro_deltab.rules.booklet import booklet_data, ranked_decisions, render_booklet
+
+    ruleset = load_ruleset()
+    page = render_booklet(ruleset)
+    assert "<script" not in page
+    assert len(re.sub(r"<[^>]+>", " ", page).split()) < 4800  # about twelve pages
+    rows = {row["label"]: row for row in booklet_data(ruleset)["table"]}
+    assert rows["β₁ regression coefficients"]["minimum"] == "100"
+    assert rows["Mean delta by sex"]["minimum"] == "20; 20 in each cell"
+    assert len(booklet_data(ruleset)["decisions"]) == 10
+    weights = [d["weight"] for d in ranked_decisions(ruleset)]
+    assert weights == sorted(weights, reverse=True)
+    copy = copy_rules(tmp_path)
+    change(copy, "ruleset.yaml", "minimum: {value: 20", "minimum: {value: 30")
+    rows = {row["label"]: row for row in booklet_data(load_ruleset(copy))["table"]}
+    assert rows["Mean delta by sex"]["minimum"] == "30; 30 in each cell"
+
+
+def test_pins_of_declared_facts_list_what_they_silence(tmp_path):
+    from sacro_deltab.rules.checking import check_all
+
+    path = tmp_path / "pins.yaml"
+    path.write_text(
+        "profile: {id: pins, title: x, ruleset: deltab-disclosure}\nattest: {output.declared: true}\n", encoding="utf-8"
+    )
+    said = "\n".join(check_all(None, profiles=[str(path)]).lines())
+    assert "pins output.declared, which is declared otherwise: silences AD-03" in said

@@ -146,7 +146,8 @@ class _Maker:
         from ...measure.measure import statistic_of, summary_facts
 
         finite = self.deltas[np.isfinite(self.deltas)]
-        facts = {fact.name: fact.value for fact in summary_facts(self.deltas, self.numbers).values()}
+        statistic = "sd" if self.raw.type == "delta_sd" else "mean"
+        facts = {fact.name: fact.value for fact in summary_facts(self.deltas, self.numbers, statistic).values()}
         keys = [str(row[0]) for row in self.raw.rows]
         rows: dict[str, tuple[float | None, ...]] = {}
         parts: dict[str, dict[str, Any]] = {}
