@@ -93,7 +93,9 @@ def _row(
         "number": number,
         "key": _printable(cell.key),
         "n": int(cell.n),
-        "published": canonical_line({_printable(k): v for k, v in cell.published.items()}),
+        "published": canonical_line(
+            {_printable(k): _printable(v) if isinstance(v, str) else v for k, v in cell.published.items()}
+        ),
         "people": digest if mask is not None else None,
         "mask": mask,
     }

@@ -195,7 +195,7 @@ def test_config_changes_are_noticed_and_told(make_session: Any, values: Any, pla
     evidence = json.loads((folder / "inside" / "evidence.json").read_text(encoding="utf-8"))
     assert evidence["session"]["acro_config_changes"] == session.config_changes
     records = json.loads((folder / "results.json").read_text(encoding="utf-8"))["results"]
-    assert "acro.config was changed" in records["output_0"]["properties"]["session"]
+    assert "acro.config was changed" in records["delta_mean"]["properties"]["session"]
 
 
 def test_federated_sessions_and_strangers_are_refused(make_session: Any) -> None:

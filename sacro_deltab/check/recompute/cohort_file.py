@@ -68,15 +68,26 @@ class CohortFile:
             self._labels[name] = _printed(self.raw[name], name, self.n)
         return self._labels[name]
 
+    def _labels_for(self, keys: set[str], name: str) -> list[str]:
+        """Labels of a column; where the table names a group as files name what is missing (NA), it is that group."""
+        from ...cohort.table import is_missing
+        from ...measure.people import MISSING
+
+        words = [key for key in keys if is_missing(key)]
+        if len(words) != 1 or MISSING in keys:
+            return self.labels(name)
+        return [words[0] if label == MISSING else label for label in self.labels(name)]
+
     def grouped(self, keys: set[str], named: str | None) -> Iterator[list[str]]:
         """Columns whose groups have these names: the one that the table names first, then those that fit best."""
         first = (named or "").strip().lower()
-        if first in self.raw and len(keys & set(self.labels(first))) > len(keys) / 2:
-            yield self.labels(first)
-        shares = {name: len(keys & set(self.labels(name))) / len(keys) for name in self._grouping_columns}
+        if first in self.raw and len(keys & set(self._labels_for(keys, first))) > len(keys) / 2:
+            yield self._labels_for(keys, first)
+        shares = {name: len(keys & set(self._labels_for(keys, name))) / len(keys) for name in self._grouping_columns}
         best = max(shares.values(), default=0.0)
         if best > 0.5:
-            yield from (self.labels(name) for name, share in shares.items() if share == best and name != first)
+            fits = [name for name, share in shares.items() if share == best and name != first]
+            yield from (self._labels_for(keys, name) for name in fits)
         else:
             bands = self._bands(keys)
             if bands is not None:
