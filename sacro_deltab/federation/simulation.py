@@ -471,7 +471,7 @@ def plot(results: Sequence[Result], path: Any) -> None:
     axes = figure.add_axes((0.09, 0.2, 0.89, 0.72))
     width = 0.8 / len(budgets)
     for k, budget in enumerate(budgets):
-        heights = [next(r.correlation for r in results if (r.way, r.epsilon) == (way, budget)) for way in ways]
+        heights = [next((r.correlation for r in results if (r.way, r.epsilon) == (way, budget)), 0.0) for way in ways]
         places = [i + (k - (len(budgets) - 1) / 2) * width for i in range(len(ways))]
         axes.bar(places, heights, width, label="no noise" if budget is None else f"ε {budget:g} per node")
     axes.set_xticks(range(len(ways)), ways, rotation=15, fontsize=8)
