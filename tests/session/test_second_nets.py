@@ -48,7 +48,7 @@ def test_a_document_that_breaks_its_schema_after_rounding_does_not_leave(
 def test_a_record_that_the_viewer_cannot_show_is_not_added(
     make_session: Callable[..., Any], deltas: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "summary_text", lambda *_args, **_kwargs: "pass; <script>")
+    monkeypatch.setattr("sacro_deltab.build.record.summary", lambda *_args, **_kwargs: "pass; <script>")
     session = make_session()
     with pytest.raises(InputError):
         session.release_group_means(deltas, SITES, name="by_site")
