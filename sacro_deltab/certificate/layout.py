@@ -25,6 +25,7 @@ REVIEW = "review"  # inside/review: signed reviews, made after the certificate, 
 CERTIFIED = "certified"  # inside/certified: what `certify` adds, outside the session statement's digest
 STRUCTURE = frozenset({RESULTS, CONFIG})
 
+
 @dataclass(frozen=True)
 class Inventory:
     """Every file of a folder, and what should not be there.

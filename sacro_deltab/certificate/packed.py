@@ -150,11 +150,7 @@ def _numbers(text: str, count: int) -> list[int]:
 
 def _acro_checksums(statement: Mapping[str, Any]) -> dict[str, str]:
     """Digest of the checksum file that ACRO writes for each subject: SHA-256 in hex and nothing else."""
-    return {
-        s["name"]: sha256_hex(s["digest"]["sha256"])
-        for s in statement["subject"]
-        if "sha256" in s["digest"]
-    }
+    return {s["name"]: sha256_hex(s["digest"]["sha256"]) for s in statement["subject"] if "sha256" in s["digest"]}
 
 
 def _short_checksums(real: Mapping[str, str], acro: Mapping[str, str]) -> dict[str, Any]:

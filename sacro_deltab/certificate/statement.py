@@ -327,11 +327,7 @@ def _kept_inside(
 
 def _attack_reports(inventory: Inventory) -> list[dict[str, str]]:
     inside = inventory.inside or {}
-    return [
-        {"name": name, "salted_sha256": salted_sha256(inside, name)}
-        for name in inside
-        if name == ATTACK
-    ]
+    return [{"name": name, "salted_sha256": salted_sha256(inside, name)} for name in inside if name == ATTACK]
 
 
 def _checksums(inventory: Inventory, stage: str) -> dict[str, str]:

@@ -282,5 +282,3 @@ def _undecided(nodes: Sequence[Node], used: Mapping[str, Sequence[str]]) -> tupl
     """Per node the pooled outputs that were certified for review and carry no person's decision."""
     found = [(node.name, tuple(sorted(set(node.undecided) & set(used[node.name])))) for node in nodes]
     return tuple((name, outputs) for name, outputs in found if outputs)
-
-

@@ -86,5 +86,3 @@ def _check_vocabulary(said: Said, ruleset: RuleSet, path: str | None) -> None:
         for name in block:
             if name not in known:
                 raise InputError(f"the rule set knows no fact {name!r}", path=path, place=f"facts/{name}")
-
-

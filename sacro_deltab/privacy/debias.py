@@ -114,4 +114,3 @@ def _round(
     curve = cross / age.square_var * weight(_CURVE, sd_curve)
     after = math.hypot(sd_slope, left * line.sd_slope)
     return Line(line.mean + shift, line.slope + slope, curve, sd_shift, after, sd_curve, line.clip)
-

@@ -250,9 +250,7 @@ def _release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -
     yield from _statistics(session, plan, cohort, deltas, model, say)
 
 
-def _statistics(
-    session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any, model: Any, say: Say
-) -> Iterator[str]:
+def _statistics(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any, model: Any, say: Say) -> Iterator[str]:
     say("judging tables and statistics")
     if session.budget.n_is_secret():
         yield (

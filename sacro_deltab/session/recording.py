@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = frozenset({"folded_weights", "beta1"})  # with one of them a reader can compute deltas
 
+
 def record(session: SessionCore, candidate: Candidate, *, preview: bool = False) -> tuple[Candidate, Entry]:
     """Judge a candidate and add it to the session; with `preview` nothing is added.
 

@@ -307,7 +307,6 @@ def test_a_report_may_say_that_no_attack_could_be_made(basis: Basis) -> None:
     assert "NO MEMBERSHIP TEST COULD BE MADE: half of the ages are missing" in data["words"][0]
 
 
-
 @pytest.mark.soak
 @pytest.mark.parametrize(("method", "n"), [("gradient", 200), ("moments", 200), ("gradient", 1000)])
 def test_bound_at_full_size(method: str, n: int, basis: Basis) -> None:

@@ -19,7 +19,8 @@ from sacro_deltab.base.resources import schema
 from sacro_deltab.cli import plan
 from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.privacy import Basis, sampler
-from sacro_deltab.privacy.plan.planning import n_for, plan_training, planning
+from sacro_deltab.privacy.plan import planning
+from sacro_deltab.privacy.plan.planning import n_for, plan_training
 
 app = typer.Typer()
 app.callback()(lambda: None)
@@ -130,7 +131,7 @@ def test_the_answer_is_the_same_whoever_asks(monkeypatch: pytest.MonkeyPatch) ->
 def test_simulated_noise_is_as_large_as_the_trainers() -> None:
     """White box: (simulated release − truth)/σ, and that the trainer itself knows no other source."""
     from sacro_deltab.privacy import blocks
-    from sacro_deltab.privacy.plan.planning import paths as plan_paths
+    from sacro_deltab.privacy.plan import paths as plan_paths
 
     layout = blocks.Layout(25, gram=True, count=True)
     people = smith_cohort(60, 30, seed=4)

@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 
 from sacro_deltab.cli import attack, plan
-from sacro_deltab.privacy.plan.planning import planning
+from sacro_deltab.privacy.plan import planning
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

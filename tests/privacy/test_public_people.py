@@ -9,7 +9,7 @@ import pytest
 
 from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.privacy import Basis, gradient
-from sacro_deltab.privacy.plan.planning import paths as plan_paths
+from sacro_deltab.privacy.plan import paths as plan_paths
 
 REQUEST = {"epsilon": 1.0, "delta_dp": 1e-6, "adjacency": "zero_out_N_public", "n_components": 10}
 

@@ -30,7 +30,13 @@ def basis() -> Basis:
 
 def trained(basis: Basis, X: Any, age: Any, epsilon: float, method: str = "gradient") -> Any:
     return train_private(
-        X, age, feature_names=NAMES, basis=basis, epsilon=epsilon, method=method, spend=lambda request: None  # type: ignore[arg-type]
+        X,
+        age,
+        feature_names=NAMES,
+        basis=basis,
+        epsilon=epsilon,
+        method=method,
+        spend=lambda request: None,  # type: ignore[arg-type]
     )
 
 

@@ -106,17 +106,17 @@ def test_without_requirements_a_switched_off_rule_is_noticed_still(tmp_path):
 
 
 def test_a_sample_of_wide_changes_is_noticed(ruleset):
-    """Of 60 changes drawn from all of those of rules; `make soak` tries every one."""
+    """Of 200 changes drawn from all of those of rules; `make soak` tries every one."""
     asked = load_requirements(ruleset)
     rng = random.Random(3)
-    drawn = rng.sample([(r, what, changed) for r in ruleset.rules for what, changed in rule_mutations(r)], 60)
+    drawn = rng.sample([(r, what, changed) for r in ruleset.rules for what, changed in rule_mutations(r)], 200)
     unnoticed = []
     for rule, what, changed in drawn:
         other = dataclasses.replace(ruleset, rules=tuple(changed if r.id == rule.id else r for r in ruleset.rules))
         mine = tuple(one for one in asked.all if set(one.clauses) & set(rule.source))
         if not gaps(other, Requirements(mine)):
             unnoticed.append(what)
-    assert len(unnoticed) <= 1, unnoticed
+    assert len(unnoticed) <= 4, unnoticed  # the 98 % of the whole list
 
 
 @pytest.mark.soak

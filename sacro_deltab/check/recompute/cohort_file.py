@@ -141,9 +141,7 @@ def read_cohort_file(path: str | Path) -> CohortFile:
 
     table = as_table(ordinary(path), "cohort")
     if table.names is None or not table.n:
-        raise InputError(
-            "the cohort has no header, or no rows", path=path, next_step="Give a table with a header row."
-        )
+        raise InputError("the cohort has no header, or no rows", path=path, next_step="Give a table with a header row.")
     keep = np.ones(table.n, dtype=bool)
     person = id_column(table)
     ids = person_ids(table, person)

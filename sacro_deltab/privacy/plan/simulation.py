@@ -56,7 +56,6 @@ class Population:
         noise = rng.normal(size=(n, self.loading.size)) @ self.spread.T
         return np.outer(brain, self.loading) + noise, age, delta
 
-
     def _from_bands(self, n: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
         size = self.loading.size
         counts = rng.multinomial(n, np.array([b.people for b in self.bands]) / sum(b.people for b in self.bands))
