@@ -21,8 +21,8 @@ from ..rules.types import Decision
 from .context import Context
 from .detect import screen
 from .facts_file import Attested
-from .recompute.cohort_measure import is_noised
-from .recompute.single_cohort import judge_by_cohort, type_of_table
+from .recompute.measured import is_noised
+from .single_cohort import judge_by_cohort, type_of_table
 
 _FORMATS = {
     "json": "json",

@@ -5,13 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.strict import parse
+from .handle import Handle
 from .values import Entry
-
-if TYPE_CHECKING:
-    from .book import Ledger
 
 COLUMNS = (
     "entry", "at", "who", "kind", "cohort", "unit", "of_entry", "mechanism", "epsilon", "delta_dp", "mu", "sigma",
@@ -21,7 +19,7 @@ COLUMNS = (
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def export_csv(ledger: Ledger) -> str:
+def export_csv(ledger: Handle) -> str:
     """CSV text with a header line. Holds no count of people and no fingerprint."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n", restval="")

@@ -6,7 +6,7 @@ import math
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sqlalchemy import Connection, insert, select
 
@@ -16,11 +16,9 @@ from ..base.strict import parse
 from . import schema
 from .canonical import checked_text, cohort_of, partition_key
 from .chain import Account, Writer, writing
+from .handle import Handle
 from .keys import LedgerKey
 from .values import CohortCheck, Entry, Overlap
-
-if TYPE_CHECKING:
-    from .book import Ledger
 
 WIDTH = 16  # bytes of one fingerprint
 NOT_CHECKED = "overlap with other cohorts was not checked: the cohort has no person ids"
@@ -55,7 +53,7 @@ def unpacked(block: bytes) -> list[bytes]:
 
 
 def register_cohort(
-    ledger: Ledger, partition: str, person_ids: Iterable[object] | None, *, who: str, unit: str = "person"
+    ledger: Handle, partition: str, person_ids: Iterable[object] | None, *, who: str, unit: str = "person"
 ) -> CohortCheck:
     """Register the people of a cohort and say what a person must review.
 
@@ -199,7 +197,7 @@ def declarations(connection: Connection) -> dict[frozenset[str], str]:
     return {frozenset(body["cohorts"]): body["by"] for body in bodies}
 
 
-def declare_disjoint(ledger: Ledger, one: str, other: str, *, by: str, reason: str, unit: str = "person") -> Entry:
+def declare_disjoint(ledger: Handle, one: str, other: str, *, by: str, reason: str, unit: str = "person") -> Entry:
     """A named person states that two cohorts share nobody, so that each has a budget of its own.
 
     An overlap of ids that is found all the same is still shown and reviewed, with that person's name.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, insert, select
 
@@ -15,11 +15,9 @@ from ..base.strict import parse
 from . import schema
 from .canonical import checked_digest, checked_text, cohort_of, partition_key
 from .chain import entry_of, writing
+from .handle import Handle
 from .people import declarations, fingerprints, last_set, unpacked
 from .values import EarlierCell, EarlierCells, Entry, Gap, Release, ReleaseCell
-
-if TYPE_CHECKING:
-    from .book import Ledger
 
 
 def _printable(text: object) -> str:
@@ -31,7 +29,7 @@ def _printable(text: object) -> str:
 
 
 def record_release(
-    ledger: Ledger,
+    ledger: Handle,
     partition: str,
     output: str,
     *,
@@ -124,7 +122,7 @@ class _Stored:
     row: Any
 
 
-def releases(ledger: Ledger, partition: str | None, unit: str) -> list[Release]:
+def releases(ledger: Handle, partition: str | None, unit: str) -> list[Release]:
     """See `Ledger.releases`."""
     with ledger.store.read() as connection:
         found: dict[int, tuple[Entry, Mapping[str, Any], list[Mapping[str, Any]]]] = {}
@@ -150,7 +148,7 @@ def _release_entries(connection: Connection, ledger_id: str) -> Iterator[tuple[E
         yield entry_of(row, ledger_id), parse(row.body)
 
 
-def _earlier(connection: Connection, ledger: Ledger, name: str, before: int | None) -> list[_Stored]:
+def _earlier(connection: Connection, ledger: Handle, name: str, before: int | None) -> list[_Stored]:
     """Cells of releases on people who may be those of `name`: all but the cohorts declared disjoint from it."""
     apart = {
         cohort for pair in declarations(connection) if cohort_of(name) in pair for cohort in pair - {cohort_of(name)}
@@ -172,7 +170,7 @@ def _orders(connection: Connection, stored: Iterable[_Stored]) -> dict[str, list
     return {row.digest: unpacked(row.people) for row in rows}
 
 
-def gaps(ledger: Ledger, partition: str, cells: Iterable[ReleaseCell], *, unit: str, before: int | None) -> list[Gap]:
+def gaps(ledger: Handle, partition: str, cells: Iterable[ReleaseCell], *, unit: str, before: int | None) -> list[Gap]:
     """See `Ledger.gaps`."""
     name = partition_key(partition, unit)
     with ledger.store.read() as connection:
@@ -208,7 +206,7 @@ def _gap(
 
 
 def earlier_cells(
-    ledger: Ledger, partition: str, person_ids: Iterable[object], *, unit: str, before: int | None
+    ledger: Handle, partition: str, person_ids: Iterable[object], *, unit: str, before: int | None
 ) -> EarlierCells:
     """See `Ledger.earlier_cells`."""
     name = partition_key(partition, unit)

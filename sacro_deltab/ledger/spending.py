@@ -6,7 +6,7 @@ import platform
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from sqlalchemy import Connection, select
 
@@ -19,11 +19,9 @@ from ..privacy.spend import BudgetLimits, Receipt, SpendRequest
 from . import schema
 from .canonical import checked_digest, checked_text, partition_key
 from .chain import Account, Writer, entry_of, shared_total, writing
+from .handle import Handle
 from .tally import Tally, checked_limits, checked_request, refusal, remaining
 from .values import Entry
-
-if TYPE_CHECKING:
-    from .book import Ledger
 
 Draws = Literal["now", "later"]
 _TERMS = ("mechanism", "epsilon", "delta_dp", "mu", "sigma", "adjacency", "unit", "kind", "label", "n_public")
@@ -47,7 +45,7 @@ def request_json(request: SpendRequest) -> dict[str, Any]:
 
 
 def spend(
-    ledger: Ledger,
+    ledger: Handle,
     request: SpendRequest,
     *,
     partition: str,
@@ -179,7 +177,7 @@ def _no_budget(name: str, before: Tally, limits: BudgetLimits, refused: str) -> 
     )
 
 
-def _spend_entry(connection: Connection, ledger: Ledger, seq: int) -> Entry:
+def _spend_entry(connection: Connection, ledger: Handle, seq: int) -> Entry:
     table = schema.entries
     row = connection.execute(select(table).where(table.c.seq == seq, table.c.kind == "spend")).first()
     if row is None:
@@ -190,14 +188,14 @@ def _spend_entry(connection: Connection, ledger: Ledger, seq: int) -> Entry:
     return entry
 
 
-def _followers(connection: Connection, ledger: Ledger, seq: int) -> dict[str, Entry]:
+def _followers(connection: Connection, ledger: Handle, seq: int) -> dict[str, Entry]:
     """Draw, attach and close entries of a spend, by kind."""
     table = schema.entries
     rows = connection.execute(select(table).where(table.c.ref == seq, table.c.kind.in_(("draw", "attach", "close"))))
     return {row.kind: entry_of(row, ledger.id) for row in rows}
 
 
-def draw(ledger: Ledger, seq: int, who: str | None) -> Entry:
+def draw(ledger: Handle, seq: int, who: str | None) -> Entry:
     """See `Ledger.draw`."""
     token = uuid.uuid4().hex
 
@@ -218,7 +216,7 @@ def draw(ledger: Ledger, seq: int, who: str | None) -> Entry:
     return ledger.store.retried(act)
 
 
-def attach(ledger: Ledger, seq: int, request: SpendRequest, *, who: str) -> Receipt:
+def attach(ledger: Handle, seq: int, request: SpendRequest, *, who: str) -> Receipt:
     """See `Ledger.attach`."""
     who, token = checked_text(who, "who"), uuid.uuid4().hex
     request = checked_request(request)
@@ -252,7 +250,7 @@ def attach(ledger: Ledger, seq: int, request: SpendRequest, *, who: str) -> Rece
     return Receipt(ledger.id, seq, attached.digest, before, after, ledger.pinned)
 
 
-def close_spend(ledger: Ledger, seq: int, released: str | Mapping[str, str], who: str | None) -> Entry:
+def close_spend(ledger: Handle, seq: int, released: str | Mapping[str, str], who: str | None) -> Entry:
     """See `Ledger.close_spend`."""
     if isinstance(released, str):
         body: dict[str, Any] = {"sha256": checked_digest(released, "the digest of the released bytes")}

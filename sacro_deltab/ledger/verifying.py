@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select
 
@@ -15,15 +14,13 @@ from ..base.strict import parse
 from . import schema
 from .canonical import GENESIS, checked_digest, cohort_of
 from .chain import Account, entry_of, shared_total, sums_digest
+from .handle import Handle
 from .keys import SignatureChecker
 from .people import unlinked
 from .releases import cells_digest
 from .store import row_dict
 from .tally import request_of
 from .values import Entry, Problem, VerifyReport
-
-if TYPE_CHECKING:
-    from .book import Ledger
 
 
 class _Replay:
@@ -93,7 +90,7 @@ class _Replay:
 
 
 def verify(
-    ledger: Ledger, expected_heads: tuple[str, ...] = (), progress: Callable[[int], None] | None = None
+    ledger: Handle, expected_heads: tuple[str, ...] = (), progress: Callable[[int], None] | None = None
 ) -> VerifyReport:
     """Read every entry and say what is wrong; see `docs/ledger.md` for what this can and cannot find.
 
@@ -170,7 +167,7 @@ def _cell_problems(connection: Connection) -> list[Problem]:
 
 
 def _replayed(
-    connection: Connection, ledger: Ledger, progress: Callable[[int], None] | None
+    connection: Connection, ledger: Handle, progress: Callable[[int], None] | None
 ) -> tuple[_Replay, str, int, dict[str, int]]:
     replay, checker = _Replay(), SignatureChecker(ledger.head_key)
     problems = replay.problems

@@ -44,7 +44,7 @@ def table_problem(
     InputError
         A cell that is empty by definition has somebody in it, or sums are too large.
     """
-    from ..tables.primary import is_primary_n
+    from ..tables.policy import is_primary_n
     from ..tables.table import Attacker, Problem, PublishedSet
 
     people = [cell.members for cell in cells] + [margin.people for margin in known]

@@ -28,6 +28,8 @@ _WHERE = {
     "exactly_disclosed": "attack",
     "find_links": "linked",
     "holding": "identities",
+    "problem_from_json": "problem_json",
+    "problem_to_json": "problem_json",
     "protect": "complement",
     "suggest_merges": "merges",
     "withhold": "shares",

@@ -11,7 +11,7 @@ from .attack import SetAudit, audit_pattern, group_intervals
 from .complement import protect
 from .kinds import KINDS
 from .minimum import minimum_answers
-from .problem_json import COUNT_KINDS
+from .problem_json import COUNT_KINDS, problem_from_json
 from .table import Problem
 
 
@@ -76,7 +76,7 @@ def audit_answer(data: Mapping[str, Any], *, path: object | None = None) -> tupl
         kind = _kind(data)
         if kind in KINDS:
             return _other(data, kind)
-        out, safe = _audit(Problem.from_json(data, path=path), path)
+        out, safe = _audit(problem_from_json(data, path=path), path)
     return {**_head(data), "kind": kind, **out}, safe
 
 
@@ -88,7 +88,7 @@ def protect_answer(
         kind = _kind(data)
         if kind in KINDS:
             return _other(data, kind)
-        problem = Problem.from_json(data, path=path)
+        problem = problem_from_json(data, path=path)
         out, _ = _audit(problem, path)
         found = protect(problem, policy=policy, objective=objective)
         out["protection"] = {**found.to_json(), "audit": found.audit.to_json()}

@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .bounds import GroupBounds
+from .components import Interval
 from .identities import Identity
-from .intervals import CountSystem, Interval
+from .intervals import CountSystem
 from .means import MeanInterval, MeanSystem
-from .primary import is_primary_n
-from .released import Released, breaks_rule, read_bounds, release
+from .policy import is_primary_n
+from .released import Released, breaks_rule, read_bounds, read_cells, release
 from .shares import Withhold, withhold
 from .solver import Contradiction
 from .span import Span, Union
@@ -310,7 +311,7 @@ def count_intervals(seen: Released, about: Collection[str] | None = None) -> Cou
         if atoms not in known:
             known[atoms] = system.interval(atoms)
         out[name] = known[atoms]
-    relaxed = {name: atoms for name, atoms in targets.items() if system.relaxed and system.is_relaxed(atoms)}
+    relaxed = {name: atoms for name, atoms in targets.items() if system.learnt.relaxed and system.is_relaxed(atoms)}
     moving = tuple(name for name, atoms in relaxed.items() if system.moves(atoms))
     widths = {name: system.linear_width(atoms) for name, atoms in relaxed.items()}
     return CountsRead(out, tuple(relaxed), moving, {name: w for name, w in widths.items() if w is not None})
@@ -327,7 +328,7 @@ def exactly_disclosed(problem: Problem, suppressed: frozenset[str]) -> tuple[str
 
 def _known(problem: Problem, suppressed: frozenset[str], names: Sequence[str], ask: Callable[[CountSystem], T]) -> T:
     """What the system of some withheld cells answers, without their intervals."""
-    reading = problem.reading(True)
+    reading = read_cells(problem, True)
     asked = reading.groups[[reading.place[name] for name in names]]
     try:
         return ask(CountSystem(read_bounds(problem, suppressed), asked, problem.attacker.integer))
@@ -347,7 +348,7 @@ def holds(problem: Problem, suppressed: frozenset[str], requirement: str) -> boo
         if union is not None and is_primary_n(union.n, least, False):
             return False
     hidden = [name for name in problem.primary if name in suppressed]
-    known, settled = _known(problem, suppressed, hidden, lambda system: (system.any_fixed(), not system.relaxed))
+    known, settled = _known(problem, suppressed, hidden, lambda system: (system.any_fixed(), not system.learnt.relaxed))
     if settled and (known or requirement != "interval"):
         return not known
     found = audit_pattern(problem, suppressed, means=requirement == "interval", about=hidden)

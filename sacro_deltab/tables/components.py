@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .flows import Network, two_families
-from .layout import flatten
+from .flows import Network
+from .layout import Layout, flatten, two_families
 from .solver import INF, Contradiction, Model, SolverError
 
-if TYPE_CHECKING:
-    from .intervals import CountSystem, Interval
-
+Interval = tuple[int, int | None]
 WHOLE = 400  # variables of one component up to which whole numbers are insisted on
 NODES = 5_000
 PUSHES = 15_000_000  # cells asked about × arcs up to which the intervals of a network are worked out (half a minute)
@@ -38,6 +35,16 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Learnt:
+    """What the components of one layout found besides their intervals."""
+
+    layout: Layout
+    relaxed: set[tuple[int, ...]] = field(default_factory=set)  # interval is the linear one (it holds the exact one)
+    ends: dict[tuple[tuple[int, ...], int], float] = field(default_factory=dict)  # by programs
+    moving: set[tuple[int, ...]] = field(default_factory=set)  # of the relaxed: groups shown to be not exactly known
+
+
+@dataclass(frozen=True)
 class Piece:
     """One component: its variables (classes) with bounds, the rows over them, and the longer groups asked about."""
 
@@ -46,7 +53,7 @@ class Piece:
     hi: list[int | None]
     rows: list[Row]
     asked: dict[tuple[int, ...], int]
-    system: CountSystem
+    learnt: Learnt
 
     @cached_property
     def position(self) -> dict[int, int]:
@@ -59,7 +66,7 @@ class Piece:
 
     def bounds(self, group: tuple[int, ...]) -> Interval:
         """Bounds that hold the exact interval of a group; said to be no more than that."""
-        self.system.relaxed.add(group)
+        self.learnt.relaxed.add(group)
         tops = [self.hi[self.position[v]] for v in group]
         high = None if any(t is None for t in tops) else sum(t for t in tops if t is not None)
         if len(group) > 1 or high is None:
@@ -100,7 +107,7 @@ class FlowComponent:
             value = int(self.network.flow[arc])
             return value, value
         if arc is not None:
-            piece.system.moving.add(group)
+            piece.learnt.moving.add(group)
         return piece.bounds(group)
 
     def fixed(self, group: tuple[int, ...]) -> bool:
@@ -129,7 +136,7 @@ def flow_component(piece: Piece, asked: int) -> FlowComponent | None:
     groups = {row.variables for row in rows}
     wanted = {g: i for g, i in piece.asked.items() if len(g) > 1 and g not in groups}
     named = [*(row.variables for row in rows), *wanted]
-    everybody = piece.system.layout.families
+    everybody = piece.learnt.layout.families
     families: list[int] | None
     if everybody is not None:  # what is nested or apart stays so when known classes are taken out
         families = [everybody[i] for i in [*(row.group for row in rows), *wanted.values()]]
@@ -235,7 +242,7 @@ class Component:
             return self.piece.lo[0], self.piece.hi[0]
         low = self._extreme(group, +1)
         high = None if self.piece.open_above(group) else -self._extreme(group, -1)
-        ends = self.piece.system.ends
+        ends = self.piece.learnt.ends
         ends.setdefault((group, +1), low)
         ends.setdefault((group, -1), INF if high is None else high)
         return low, high
@@ -280,8 +287,8 @@ class Component:
 
     def _outer(self, value: float, group: tuple[int, ...], sign: int) -> int:
         """The linear bound, rounded to the nearest whole number inside it; said to be no more than that."""
-        self.piece.system.relaxed.add(group)
-        self.piece.system.ends[group, sign] = sign * value
+        self.piece.learnt.relaxed.add(group)
+        self.piece.learnt.ends[group, sign] = sign * value
         return math.ceil(value - 1e-6)
 
     def _whole_value(self, x: np.ndarray, cost: np.ndarray) -> int | None:

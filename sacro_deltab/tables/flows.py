@@ -21,47 +21,6 @@ from .layout import IntArray, hang_together
 from .residual import Residual
 
 LIMIT = 2**28
-DENSE = 40_000_000  # multiplications of a dense product that take less time than setting up a sparse one
-
-
-def two_families(n: int, members: IntArray, start: IntArray, most_entries: int = 20_000_000) -> list[int] | None:
-    """Family (0 or 1) of every group, or None: groups that cross go to different families.
-
-    Parameters
-    ----------
-    members, start
-        Group i holds `members[start[i]:start[i + 1]]`, which are from 0 to n − 1.
-    """
-    size = np.diff(start)
-    if (np.bincount(members, minlength=n) ** 2).sum() > most_entries:
-        return None
-    a, b, both = _shared_members(n, members, size)
-    cross = (both < size[a]) & (both < size[b])
-    a, b = a[cross], b[cross]
-    # Two copies of every group, crossing groups joined from one copy to the other: copies that meet are an odd cycle.
-    k = len(size)
-    label = hang_together(2 * k, np.concatenate([a, a + k]), np.concatenate([b + k, b]))
-    first, second = label[:k], label[k:]
-    if (first == second).any():
-        return None
-    return (first > second).astype(int).tolist()  # type: ignore[no-any-return]
-
-
-def _shared_members(n: int, members: IntArray, size: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Pairs of groups with a member in common, and how many they have."""
-    k = len(size)
-    if k * k * n <= DENSE:
-        m = np.zeros((k, n), dtype=np.float32)
-        m[np.repeat(np.arange(k), size), members] = 1.0
-        product = m @ m.T
-        a, b = np.nonzero(product)
-        return a, b, product[a, b].astype(np.int64)
-    from scipy.sparse import csr_array
-
-    start = np.concatenate([[0], np.cumsum(size)])
-    sparse = csr_array((np.ones(len(members), dtype=np.int32), members, start), shape=(k, n))
-    found = (sparse @ sparse.T).tocoo()
-    return found.coords[0], found.coords[1], found.data
 
 
 def _trees(n: int, rows: Sequence[Sequence[int]], families: Sequence[int]) -> tuple[IntArray, IntArray]:

@@ -12,10 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from .bounds import OPEN, GroupBounds, class_bounds
-from .components import Component, FlowComponent, LargeComponent, Piece, Row, flow_component
+from .components import Component, FlowComponent, Interval, LargeComponent, Learnt, Piece, Row, flow_component
 from .layout import IntArray, hang_together
 
-Interval = tuple[int, int | None]
 LARGE = 3_000  # variables of one component from which only algebra and bound propagation are used
 
 
@@ -35,9 +34,7 @@ class CountSystem:
     def __init__(self, known: GroupBounds, asked: IntArray, integer: bool = True) -> None:
         self.layout, self.asked, self.integer = known.layout, asked, integer
         self.rows = class_bounds(known)
-        self.relaxed: set[tuple[int, ...]] = set()  # groups whose interval is the linear one (it holds the exact one)
-        self.ends: dict[tuple[tuple[int, ...], int], float] = {}  # by programs: the linear one where that is all
-        self.moving: set[tuple[int, ...]] = set()  # of these, groups shown to be not exactly known
+        self.learnt = Learnt(known.layout)
         self._solvers: dict[int, Component | FlowComponent | LargeComponent] = {}
         self.component = np.full(self.layout.k, -1)  # of every class that is not known
         self.n_components = 0
@@ -110,7 +107,7 @@ class CountSystem:
         members = self._members[c]
         hi = self.rows.hi[members]
         tops = [None if top == OPEN else top for top in hi.tolist()]
-        return Piece(members.tolist(), self.rows.lo[members].tolist(), tops, self._rows[c], self._asked[c], self)
+        return Piece(members.tolist(), self.rows.lo[members].tolist(), tops, self._rows[c], self._asked[c], self.learnt)
 
     def _solver(self, c: int) -> Component | FlowComponent | LargeComponent:
         solver = self._solvers.get(c)
@@ -136,22 +133,22 @@ class CountSystem:
 
     def is_relaxed(self, group: Sequence[int]) -> bool:
         """Whether the interval of a group came from linear programming alone."""
-        return any(members in self.relaxed for members in self._parts(self._group(group)).values())
+        return any(members in self.learnt.relaxed for members in self._parts(self._group(group)).values())
 
     def linear_width(self, group: Sequence[int]) -> float | None:
         """How far apart two tables in fractions of people are in a group; None where that was not worked out."""
         width = 0.0
         for c, members in self._parts(self._group(group)).items():
-            if (members, +1) not in self.ends and members not in self.relaxed:
+            if (members, +1) not in self.learnt.ends and members not in self.learnt.relaxed:
                 self._solver(c).interval(members)
-            if (members, +1) not in self.ends:
+            if (members, +1) not in self.learnt.ends:
                 return None
-            width += self.ends[members, -1] - self.ends[members, +1]
+            width += self.learnt.ends[members, -1] - self.learnt.ends[members, +1]
         return width
 
     def moves(self, group: Sequence[int]) -> bool:
         """Whether a group with a relaxed interval is nevertheless shown to be not exactly known."""
-        return any(members in self.moving for members in self._parts(self._group(group)).values())
+        return any(members in self.learnt.moving for members in self._parts(self._group(group)).values())
 
     def any_fixed(self) -> bool:
         """Whether the N of some group asked about is exactly known."""

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 
 from .bounds import Count
 from .identities import Identity
-from .layout import merge_atoms
-from .ratio import FreeSums, Ratio
-from .released import Mean
+from .ratio import FreeSums, Printed, Ratio
+from .reading import Mean
 from .solver import Contradiction, SolverError
 
 MeanInterval = tuple[float | None, float | None]
@@ -21,7 +20,7 @@ WHOLE = 100  # classes of one component up to which whole numbers of people are 
 LARGE = 1_500  # classes from which no program is solved at all
 
 
-class MeanSystem:
+class MeanSystem(Printed):
     """The attacker's knowledge of N and sums together."""
 
     def __init__(
@@ -35,26 +34,11 @@ class MeanSystem:
         identities: Sequence[Identity] = (),
         misled: bool = False,
     ) -> None:
-        groups = [c.atoms for c in counts] + [m.atoms for m in means] + [tuple(t) for t in targets]
-        for identity in identities:  # classes hold atoms of one coefficient only
-            parts: dict[tuple[float, float], list[int]] = {}
-            for atom, c, e in zip(identity.atoms, identity.coefficients, identity.slack, strict=True):
-                parts.setdefault((c, e), []).append(atom)
-            groups += [tuple(part) for part in parts.values()]
-        groups = list(dict.fromkeys(groups))
-        self.identities = identities
-        self.label, self.k = merge_atoms(n_atoms, groups)
-        self.counts, self.means, self.bounds, self.integer = counts, means, value_bounds, integer
+        super().__init__(n_atoms, counts, means, targets, value_bounds, integer, identities)
         self.misled = misled  # perhaps no table fits: the reader takes a rule for kept that is broken
-        total = sum(c.hi for c in counts if c.hi is not None)
-        # An N without an upper bound is capped far above everything published; the ray beyond it is added apart.
-        self.cap = float(10 * total + 1000)
         self.whole = self._cut()
         self.outer: set[tuple[int, ...]] = set()  # groups whose interval holds the exact one and may be wider
         self._free: dict[tuple[int, ...], FreeSums | None] = {}  # by the classes that hang together
-
-    def classes(self, group: Sequence[int]) -> list[int]:
-        return sorted({self.label[a] for a in group})
 
     def _cut(self) -> list[int]:
         """Connected components of classes (people and sums alike)."""

@@ -122,3 +122,8 @@ class TablePolicy:
             "mean_decimals": self.mean_decimals,
             **({} if self.dominance_share is None else {"dominance_share": str(self.dominance_share)}),
         }
+
+
+def is_primary_n(n: int, min_n: int, zeros_are_primary: bool) -> bool:
+    """Whether a group of `n` people is too small."""
+    return n < min_n and (n > 0 or zeros_are_primary)

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..base.errors import InputError
 from .identities import identity_from_json, identity_to_json
-from .policy import TablePolicy, as_share
-from .primary import exact, is_primary_n
+from .policy import TablePolicy, as_share, is_primary_n
+from .primary import exact
 from .problem_schema import check_schema
 from .released import percent_counts
 from .rounding import half_width, round_value, rounded_n_interval, shown_n

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .bounds import Count
+from .identities import Identity
+from .layout import merge_atoms
+from .reading import Mean
 from .solver import INF, Contradiction, Model, SolverError
 from .span import PRIME, reduce_rows
-
-if TYPE_CHECKING:
-    from .means import MeanSystem
 
 Row = tuple[list[int], list[float], float, float]
 NODES = 20_000
@@ -26,10 +26,41 @@ BRANCHES = 200  # classes tried empty and with somebody, for one end of one inte
 CLOSE = 1e-6  # years (of a mean below one; else relative) within which an end is the exact one
 
 
-class Ratio:
-    """One component of a `MeanSystem` (or the few that the group touches): its rows, and s/n of the group."""
+class Printed:
+    """Everything printed of N and means, over classes of atoms that nothing printed tells apart."""
 
-    def __init__(self, system: MeanSystem, members: list[int], group: list[int]) -> None:
+    def __init__(
+        self,
+        n_atoms: int,
+        counts: Sequence[Count],
+        means: Sequence[Mean],
+        targets: Sequence[Sequence[int]],
+        value_bounds: tuple[float, float] | None,
+        integer: bool = True,
+        identities: Sequence[Identity] = (),
+    ) -> None:
+        groups = [c.atoms for c in counts] + [m.atoms for m in means] + [tuple(t) for t in targets]
+        for identity in identities:  # classes hold atoms of one coefficient only
+            parts: dict[tuple[float, float], list[int]] = {}
+            for atom, c, e in zip(identity.atoms, identity.coefficients, identity.slack, strict=True):
+                parts.setdefault((c, e), []).append(atom)
+            groups += [tuple(part) for part in parts.values()]
+        groups = list(dict.fromkeys(groups))
+        self.identities = identities
+        self.label, self.k = merge_atoms(n_atoms, groups)
+        self.counts, self.means, self.bounds, self.integer = counts, means, value_bounds, integer
+        total = sum(c.hi for c in counts if c.hi is not None)
+        # An N without an upper bound is capped far above everything published; the ray beyond it is added apart.
+        self.cap = float(10 * total + 1000)
+
+    def classes(self, group: Sequence[int]) -> list[int]:
+        return sorted({self.label[a] for a in group})
+
+
+class Ratio:
+    """One component of a `means.MeanSystem` (or the few that the group touches): its rows, and s/n of the group."""
+
+    def __init__(self, system: Printed, members: list[int], group: list[int]) -> None:
         self.s = system
         self.position = {c: i for i, c in enumerate(members)}
         self.k = len(members)

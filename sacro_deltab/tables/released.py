@@ -6,26 +6,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import compress
 
 import numpy as np
 
 from .bounds import Count, GroupBounds, limits
 from .layout import IntArray
-from .primary import exact, is_primary_n
+from .policy import is_primary_n
+from .primary import exact
+from .reading import Mean, Reading
 from .rounding import half_width, rounded_n_interval
 from .table import Cell, Problem
-
-
-@dataclass(frozen=True)
-class Mean:
-    """`lo` ≤ mean over `atoms` ≤ `hi`."""
-
-    atoms: tuple[int, ...]
-    lo: Fraction
-    hi: Fraction
-    source: str
 
 
 @dataclass(frozen=True)
@@ -87,34 +78,14 @@ def breaks_rule(problem: Problem, suppressed: frozenset[str]) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What every cell of a problem would say if it were published: the same for every pattern."""
-
-    ids: tuple[str, ...]
-    counts: tuple[Count, ...]
-    means: tuple[Mean | None, ...]
-    squares: tuple[Mean | None, ...]
-    spans: tuple[bool, ...]  # whether its N or its mean is printed
-    groups: IntArray  # position in the problem's layout
-    lo: IntArray  # of N
-    hi: IntArray
-
-    @cached_property
-    def place(self) -> Mapping[str, int]:
-        """Position of every cell."""
-        return {name: i for i, name in enumerate(self.ids)}
-
-    def printed(self, suppressed: frozenset[str]) -> list[bool]:
-        """For every cell, whether a pattern prints it."""
-        out = [True] * len(self.ids)
-        for name in suppressed:
-            out[self.place[name]] = False
-        return out
-
-
 def read_cells(problem: Problem, believes: bool) -> Reading:
-    """See `Reading`; `Problem.reading` keeps it."""
+    """What every cell says when it is published, to a reader who believes in the rule or not; worked out once."""
+    if believes not in problem.readings:
+        problem.readings[believes] = _read_cells(problem, believes)
+    return problem.readings[believes]
+
+
+def _read_cells(problem: Problem, believes: bool) -> Reading:
     half = Fraction(half_width(problem.policy.mean_decimals))
     counts, means, squares, spans = [], [], [], []
     for cell in problem.cells.values():
@@ -132,12 +103,12 @@ def read_cells(problem: Problem, believes: bool) -> Reading:
 
 def read_bounds(problem: Problem, suppressed: frozenset[str], believes: bool = True) -> GroupBounds:
     """What the reader of one pattern is told of N, as bounds of the problem's groups."""
-    printed = problem.reading(believes).printed(suppressed)
+    printed = read_cells(problem, believes).printed(suppressed)
     return _bounds(problem, believes, printed, told_besides(problem, suppressed, believes))
 
 
 def _bounds(problem: Problem, believes: bool, printed: list[bool], besides: list[Count]) -> GroupBounds:
-    reading, here = problem.reading(believes), np.asarray(printed, dtype=bool)
+    reading, here = read_cells(problem, believes), np.asarray(printed, dtype=bool)
     told = GroupBounds.nothing(problem.layout)
     told.tell_all(reading.groups[here], reading.lo[here], reading.hi[here])
     told.tell(besides)
@@ -147,7 +118,7 @@ def _bounds(problem: Problem, believes: bool, printed: list[bool], besides: list
 def release(problem: Problem, suppressed: frozenset[str], believes: bool = True) -> Released:
     """The reader's view of one pattern."""
     attacker = problem.attacker
-    reading = problem.reading(believes)
+    reading = read_cells(problem, believes)
     printed = reading.printed(suppressed)
     shown = [i for i, here in enumerate(printed) if here and reading.spans[i]]
     hidden_zero = sorted(problem.structural_zero & suppressed)
@@ -170,7 +141,7 @@ def release(problem: Problem, suppressed: frozenset[str], believes: bool = True)
 
 def withheld(problem: Problem, suppressed: frozenset[str]) -> dict[str, tuple[int, ...]]:
     """The withheld cells in the problem's order."""
-    place = problem.reading(True).place
+    place = read_cells(problem, True).place
     return {name: problem.cells[name].atoms for name in sorted(suppressed, key=place.__getitem__)}
 
 

@@ -10,21 +10,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.errors import InputError
 from ..base.strict import Bounds, read_object
 from .identities import Identity
-from .policy import TablePolicy
-
-if TYPE_CHECKING:
-    from .layout import Layout
-    from .released import Reading
+from .layout import Layout
+from .policy import TablePolicy, is_primary_n
+from .reading import Reading
 
 ROLES = ("interior", "margin", "grand")
 LARGEST = 1e15  # |value| of a number in a table
 DIGITS = 12  # of a whole number in a file: sums over any table stay far below 2⁶³
-_FORM = "see schemas/table-problem.schema.json"
 
 
 @dataclass(frozen=True)
@@ -95,40 +92,23 @@ class Problem:
     derived_group: tuple[int, ...] | None = None
     identities: tuple[Identity, ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
+    readings: dict[bool, Reading] = field(default_factory=dict, init=False, repr=False, compare=False)  # released.py's
 
     @cached_property
     def primary(self) -> tuple[str, ...]:
-        """Ids of the primary cells, sorted."""
-        from .primary import primary_cells
-
-        return primary_cells(self)
+        """Sorted ids: every cell below the minimum, zeros if the policy says so, and those declared (dominance)."""
+        policy, cells = self.policy, self.cells.values()
+        found = {cell.id for cell in cells if is_primary_n(cell.n, policy.min_n, policy.zeros_are_primary)}
+        return tuple(sorted((found | self.declared_primary) - self.structural_zero))
 
     @cached_property
     def with_percent(self) -> tuple[Cell, ...]:
         """Cells whose share of another cell is printed."""
         return tuple(cell for cell in self.cells.values() if cell.percent is not None)
 
-    def reading(self, believes: bool) -> Reading:
-        """What every cell says when it is published, to a reader who believes in the rule or not."""
-        return self._believed if believes else self._doubted
-
-    @cached_property
-    def _believed(self) -> Reading:
-        from .released import read_cells
-
-        return read_cells(self, True)
-
-    @cached_property
-    def _doubted(self) -> Reading:
-        from .released import read_cells
-
-        return read_cells(self, False)
-
     @cached_property
     def layout(self) -> Layout:
         """Every group that a pattern may tell something of, over classes of atoms."""
-        from .layout import Layout
-
         facts = [group for group, _, _ in self.attacker.extra_n]
         return Layout.of(len(self.atoms), [*(cell.atoms for cell in self.cells.values()), *facts])
 
@@ -158,19 +138,6 @@ class Problem:
         if unknown:
             raise InputError(f"no cell is called {unknown[0]!r}", place="published_sets")
         return wanted
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], *, path: object | None = None) -> Problem:
-        """Read and check a problem (schema `table-problem`)."""
-        from .problem_json import problem_from_json
-
-        return problem_from_json(data, path=path)
-
-    def to_json(self) -> dict[str, Any]:
-        """The problem file."""
-        from .problem_json import problem_to_json
-
-        return problem_to_json(self)
 
 
 def load_case(path: Path, *, limit_bytes: int = 256 * 2**20) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from .identities import Identity
 from .layout import flatten, merge_atoms
-from .released import Mean, Released
+from .reading import Mean
+from .released import Released
 from .solver import INF, FloatArray, Model
 from .table import Atom, Problem
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sacro_deltab.tables import Problem, audit_pattern
+from sacro_deltab.tables import audit_pattern, problem_from_json
 from sacro_deltab.tables.answers import audit_answer
 
 
@@ -18,7 +18,7 @@ def test_no_upper_bound_through_a_network() -> None:
             "All": {"role": "grand", "atoms": ["g0", "g1", "g2"]},
         },
     }
-    found = audit_pattern(Problem.from_json(data), frozenset({"All", "g1"}))
+    found = audit_pattern(problem_from_json(data), frozenset({"All", "g1"}))
     assert found.n_interval == {"g1": (20, None), "All": (193, None)}
 
 

@@ -74,11 +74,11 @@ def test_protect(name: str) -> None:
 
 
 def test_three_way_minimum_is_listed_on_request() -> None:
-    from sacro_deltab.tables import Problem
+    from sacro_deltab.tables import problem_from_json
     from sacro_deltab.tables.minimum import minimum_sets
 
     data = load("H03_parent_primary_total_fixed.json")
-    assert minimum_sets(Problem.from_json(question(data)), "policy", largest=40) == data["min_complementary_policy"]
+    assert minimum_sets(problem_from_json(question(data)), "policy", largest=40) == data["min_complementary_policy"]
 
 
 @pytest.mark.parametrize("name", OTHER)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import tables_oracle as oracle
 
-from sacro_deltab.tables import Problem, protect
+from sacro_deltab.tables import problem_from_json, protect
 from sacro_deltab.tables.answers import audit_answer, protect_answer
 
 CANDIDATES = 8  # cells that may be withheld, up to which every subset is tried
@@ -120,9 +120,9 @@ def test_linked_releases_that_must_be_published() -> None:
 def test_readers_who_do_not_know_that_people_are_whole_need_no_more() -> None:
     for seed in range(12):
         data = oracle.question(random.Random(3_000 + seed))
-        whole = protect(Problem.from_json(data))
+        whole = protect(problem_from_json(data))
         data.setdefault("attacker", {})["integer"] = False
-        weaker = protect(Problem.from_json(data))
+        weaker = protect(problem_from_json(data))
         assert weaker.possible >= whole.possible
         if whole.possible and whole.proved_optimal and weaker.proved_optimal:
             assert len(weaker.complementary) <= len(whole.complementary)

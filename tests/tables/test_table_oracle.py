@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import tables_oracle as oracle
 
-from sacro_deltab.tables import Problem, exactly_disclosed, protect
+from sacro_deltab.tables import exactly_disclosed, problem_from_json, protect
 from sacro_deltab.tables.answers import audit_answer, protect_answer
 from sacro_deltab.tables.minimum import minimum_sets
 
@@ -25,7 +25,7 @@ def compare(seed: int, *, means: bool, wider: bool = False) -> int:
         return 0
     answer, safe = audit_answer(copy.deepcopy(data))
     assert answer["primary"] == slow.primary, seed
-    problem = Problem.from_json(data)
+    problem = problem_from_json(data)
     compared = 0
     for want, got, asked in zip(wanted, answer["published_sets"], data["published_sets"], strict=True):
         assert got["name"] == asked["name"]
@@ -92,7 +92,7 @@ def compare_choice(seed: int) -> bool:
         sets = {r: slow.fewest(r) for r in ("exact", "policy")}
     except (oracle.TooLarge, oracle.Contradicted):
         return False
-    problem = Problem.from_json(data)
+    problem = problem_from_json(data)
     for requirement, smallest in sets.items():
         found = protect(problem, policy=requirement)
         assert found.possible == bool(smallest), (seed, requirement)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from memberships import Column, problem_of
 
-from sacro_deltab.tables import Limits, Problem, audit_pattern, protect
+from sacro_deltab.tables import Limits, audit_pattern, problem_from_json, protect
 from sacro_deltab.tables.boxes import NEVER, Grid
 from sacro_deltab.tables.master import Linear, Pool
 from sacro_deltab.tables.prune import small_groups, withheld
@@ -66,12 +66,12 @@ def test_a_key_draws_among_equals() -> None:
     """Which group goes beside the small one tells nothing of sizes: the same key draws the same, keys draw evenly."""
     counts = {"A": 3, "B": 25, "C": 40, "D": 60, "E": 90}
     cells = {name: {"atoms": [name]} for name in counts} | {"All": {"atoms": sorted(counts), "role": "grand"}}
-    problem = Problem.from_json({"atoms": {k: {"n": n} for k, n in counts.items()}, "cells": cells})
+    problem = problem_from_json({"atoms": {k: {"n": n} for k, n in counts.items()}, "cells": cells})
     drawn = [protect(problem, key=bytes([i])) for i in range(40)]
     assert all(r.safe and r.proved_optimal and len(r.complementary) == 1 for r in drawn)
     assert protect(problem, key=b"\0").suppressed == drawn[0].suppressed
     assert {c for r in drawn for c in r.complementary} == {"B", "C", "D", "E", "All"}
-    larger = Problem.from_json(
+    larger = problem_from_json(
         {"atoms": {k: {"n": n if k == "A" else 115 - n} for k, n in counts.items()}, "cells": cells}
     )
     assert [protect(larger, key=bytes([i])).complementary for i in range(40)] == [r.complementary for r in drawn]
@@ -124,7 +124,7 @@ def test_three_way_table_is_proved() -> None:
 def test_first_labels_among_equals() -> None:
     counts = dict.fromkeys("BCDE", 40) | {"A": 3}
     cells = {name: {"atoms": [name]} for name in counts} | {"All": {"atoms": sorted(counts), "role": "grand"}}
-    problem = Problem.from_json({"atoms": {k: {"n": n} for k, n in counts.items()}, "cells": cells})
+    problem = problem_from_json({"atoms": {k: {"n": n} for k, n in counts.items()}, "cells": cells})
     result = protect(problem)
     assert result.complementary == {"B"} and result.ties_proved
 

@@ -11,7 +11,7 @@ import pytest
 import tables_brute as brute
 from memberships import Column, knowing, problem_of, zero_sum
 
-from sacro_deltab.tables import Problem, TablePolicy, audit_pattern, intervals, means, protect
+from sacro_deltab.tables import Problem, TablePolicy, audit_pattern, intervals, means, problem_from_json, protect
 from sacro_deltab.tables.attack import SetAudit
 from sacro_deltab.tables.engine import Limits
 
@@ -61,7 +61,7 @@ def test_forced_bounds_say_safe_only_where_it_is(means_too: bool, monkeypatch: p
     calm = 0
     for seed in range(60):
         rng = random.Random(seed)
-        problem = Problem.from_json(brute.random_problem(rng, means=means_too))
+        problem = problem_from_json(brute.random_problem(rng, means=means_too))
         gone = frozenset(problem.primary) | {c for c in problem.cells if rng.random() < 0.3}
         exact = audit_pattern(problem, gone)
         with monkeypatch.context() as patch:
@@ -77,7 +77,7 @@ def test_patterns_of_large_systems_hold_under_the_exact_audit(monkeypatch: pytes
     """Chosen by what a second table says, judged by bounds: what is called safe is safe."""
     held = 0
     for seed in range(15):
-        problem = Problem.from_json(brute.random_problem(random.Random(seed), means=True))
+        problem = problem_from_json(brute.random_problem(random.Random(seed), means=True))
         with monkeypatch.context() as patch:
             rough(patch)
             result = protect(problem, policy="interval", limits=Limits(large=0))
@@ -112,7 +112,7 @@ def test_large_sessions_end_without_an_answer(monkeypatch: pytest.MonkeyPatch) -
     assert not stuck.possible and not stuck.safe and stuck.bound is None and stuck.notes
 
     monkeypatch.setattr("sacro_deltab.tables.attack.SetAudit.meets", lambda audit, requirement: False)
-    small = Problem.from_json(brute.random_problem(random.Random(1), means=True))
+    small = problem_from_json(brute.random_problem(random.Random(1), means=True))
     refused = protect(small, policy="interval", limits=Limits(large=0))
     assert not refused.possible and refused.notes and refused.bound is None
     assert refused.suppressed >= set(small.primary)

@@ -14,8 +14,9 @@ from ...outputs import MARK, OutputDocument
 from ...rules.facts import Facts, Part
 from .cohort_deltas import DeltaSources, Source
 from .cohort_file import CohortFile, read_cohort_file
-from .cohort_measure import Measured, is_noised, measurements, needs_deltas, needs_groups
+from .cohort_measure import measurements, needs_deltas, needs_groups
 from .cohort_tables import groupings, linked_findings, printed_cells
+from .measured import Measured, is_noised
 
 if TYPE_CHECKING:
     from ...judging.judge import Judged

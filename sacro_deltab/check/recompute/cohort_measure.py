@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ...base.errors import InputError
@@ -13,6 +13,8 @@ from ...outputs import OutputDocument
 from ...rules.facts import Facts
 from .cohort_deltas import DeltaSources
 from .cohort_file import CohortFile
+from .cohort_tables import tables
+from .measured import Measured, is_noised
 
 WHOLE = {"delta_mean": "mean", "delta_sd": "sd", "delta_quantiles": ""}
 TRAINED = frozenset(
@@ -33,23 +35,6 @@ def needs_deltas(kind: str) -> bool:
 def needs_groups(kind: str) -> bool:
     """Whether an output of this type is a table of groups."""
     return kind == "count_table" or kind.startswith(_GROUPED)
-
-
-@dataclass
-class Measured:
-    """Facts of the output, facts of each row, the raw numbers of each row, and the people behind each cell."""
-
-    facts: dict[str, Any] = field(default_factory=dict)
-    parts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    rows: dict[str, tuple[float | None, ...]] = field(default_factory=dict)  # as in the document, after the label
-    members: dict[str, Any] = field(default_factory=dict)  # row → (people,) bool
-    statistic: str | None = None
-
-
-def is_noised(facts: Facts | None) -> bool:
-    """Whether noise was recorded."""
-    applied = None if facts is None else facts.get("dp.applied")
-    return applied is not None and applied.value is True
 
 
 def measurements(
@@ -77,8 +62,6 @@ def measurements(
         return
     maker = _Maker(cohort, raw, facts, deltas, sources, parameters)
     if needs_groups(raw.type):
-        from .cohort_tables import tables
-
         for table in tables(cohort, raw, facts, deltas, parameters):
             table.facts |= maker.about_the_cohort()
             yield table

@@ -11,7 +11,7 @@ from ...measure.people import MISSING, Grouping
 from ...outputs import OutputDocument
 from ...rules.facts import Facts
 from .cohort_file import CohortFile
-from .cohort_measure import Measured, is_noised
+from .measured import Measured, is_noised
 
 if TYPE_CHECKING:
     from ...measure.numbers import PrintedCell

@@ -6,19 +6,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...base.errors import InputError
-from ...inert.tabular import TableData
-from ...judging.documents import marked_rows
-from ...judging.report import FileReport, Noted, note
-from ...outputs import MARK, OutputDocument
-from ...rules.facts import Fact, Facts, FactValue, Part, Provider
-from .cohort_check import compare
-from .cohort_measure import Measured, needs_groups
+from ..base.errors import InputError
+from ..inert.tabular import TableData
+from ..judging.documents import marked_rows
+from ..judging.report import FileReport, Noted, note
+from ..outputs import MARK, OutputDocument
+from ..rules.facts import Fact, Facts, FactValue, Part, Provider
+from .recompute.cohort_check import compare
+from .recompute.cohort_measure import needs_groups
+from .recompute.measured import Measured
 
 if TYPE_CHECKING:
-    from ...judging.judge import Judged
-    from ..context import Context
-    from .cohort_deltas import Source
+    from ..judging.judge import Judged
+    from .context import Context
+    from .recompute.cohort_deltas import Source
 
 # What a file and a cohort cannot tell. Each stands as the sentence of a question: the verdict is at best review.
 _UNSAID: dict[str, tuple[FactValue, Provider]] = {
@@ -52,8 +53,8 @@ _SCALARS = {
 
 def type_of_table(table: TableData) -> str | None:
     """The type of output a CSV is by its header, as the package writes it; the cohort then has to bear it out."""
-    from ...measure.grouping import table_type
-    from ...measure.people import Grouping
+    from ..measure.grouping import table_type
+    from ..measure.people import Grouping
 
     head = tuple(name.strip().lower() for name in table.header or ())
     if head in _HEADS:
@@ -149,7 +150,7 @@ def _judged(
     digest: str | None,
     marked: frozenset[str],
 ) -> Judged | None:
-    from ...judging.judge import judge_output
+    from ..judging.judge import judge_output
 
     assert context.cohort is not None
     try:
