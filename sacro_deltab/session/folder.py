@@ -17,6 +17,7 @@ from ..base.strict import DATA, read_object
 from ..build.results import own_records, results_bytes
 from ..certificate.seal import seal_folder
 from ..judging.evidence import dump_evidence, statement_digest, statement_name
+from ..tables.problem_json import problem_to_json
 from .header import session_block
 from .recheck import recheck
 
@@ -166,7 +167,7 @@ def build_evidence(session: SessionCore) -> dict[str, Any]:
     """Content of `inside/evidence.json`."""
     linked = session.state.linked
     names: list[str | None] = [*linked.variables()] or [None]
-    problems = [p.to_json() for v in names if (p := linked.problem(v, fixed=False)) is not None]
+    problems = [problem_to_json(p) for v in names if (p := linked.problem(v, fixed=False)) is not None]
     return {
         "schema": "sacro_deltab/evidence/1",
         "session": session_block(session, datetime.now(UTC).isoformat(timespec="seconds")),
