@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
 from ..inert.content import Content
@@ -327,8 +326,3 @@ def _differencing(grids: list[tuple[str, Grid]], min_n: int) -> Iterator[tuple[f
                         next_step="Release one of the two.",
                     ),
                 )
-
-
-def is_plain_name(name: str) -> bool:
-    """ACRO's own file names (`output_0_0.csv`)."""
-    return PurePosixPath(name).name.startswith("output_")

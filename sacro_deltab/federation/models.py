@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..base.errors import SacroDeltabError
 from ..model.weights import Weights
 from ..outputs.document import OutputDocument
 from ..privacy.basis import Basis
@@ -191,12 +190,3 @@ def _averaged(nodes: tuple[Node, ...], way: str, public: pooling.Public) -> Pool
     counts = sum(released_n(n) or 0 for n in nodes)
     return PooledModel(way, average(nodes, shares), nodes, tuple(float(s) for s in shares), alone, rest, (), basis,
                        tuple(notes), None, {"n": counts})  # fmt: skip
-
-
-def can_score(weights: Weights, kind: str) -> bool:
-    """Whether a delta model's parameters are all there."""
-    try:
-        weights.form(kind)
-    except SacroDeltabError:
-        return False
-    return True

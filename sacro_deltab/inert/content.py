@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-MAX_KEPT = 2_000_000
-
 
 @dataclass(frozen=True)
 class ArrayInfo:

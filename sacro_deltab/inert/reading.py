@@ -20,7 +20,6 @@ from .sniff import sniff
 from .tabular import TableData, read_table
 
 EXPORT = "Make the output with `sacro-deltab run` or `DeltabSession`: one flat CSV and its JSON document."
-PROSE = "Leave texts and logs inside; put what must be said into the title of an output."
 REFUSED: dict[str, tuple[str, str]] = {
     "parquet": ("a Parquet file: made for rows of people and not readable by eye", EXPORT),
     "hdf5": ("an HDF5 file: its contents cannot be listed completely", EXPORT),
@@ -214,4 +213,4 @@ def unpack(data: bytes, name: str, limits: Limits = DEFAULT) -> tuple[str, bytes
     return None
 
 
-__all__ = ["EXPORT", "IMAGES", "PROSE", "REFUSED", "kind_of", "read_content", "unpack"]
+__all__ = ["EXPORT", "IMAGES", "REFUSED", "kind_of", "read_content", "unpack"]

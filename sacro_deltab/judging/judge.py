@@ -343,8 +343,3 @@ def _words(text: str) -> str:
     for sign, word in (("<=", "at most "), (">=", "at least "), ("<", "below "), (">", "above ")):
         text = text.replace(sign, word)
     return " ".join(text.split())
-
-
-def raw_from_json(data: Mapping[str, Any]) -> OutputDocument:
-    """The raw document kept in `inside/evidence.json`."""
-    return OutputDocument.from_json(data)

@@ -22,7 +22,6 @@ from ..base.writing import write_file
 
 SCHEMA = "sacro_deltab/trust/1"
 ROLES = ("tool", "checker1", "checker2", "dac")
-_MAX_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -62,15 +61,6 @@ class Trust:
     def key(self, keyid: str) -> TrustedKey | None:
         """The key with this id, or None."""
         return self.keys.get(keyid)
-
-    def keys_for(self, role: str, node: str = "local", *, at: datetime | None = None) -> tuple[TrustedKey, ...]:
-        """Keys of a role at a node, with `at` those that count at that moment."""
-        found = (key for key in self.keys.values() if key.role == role and key.node == node)
-        return tuple(key for key in found if at is None or key.valid_at(at))
-
-    def role_threshold(self, node: str, role: str) -> int:
-        """How many different keys of this role must sign at this node; 0 when the file does not say."""
-        return self.thresholds.get(node, {}).get(role, 0)
 
     def pins_ledger(self, ledger_id: str, head_key: str, node: str | None = None) -> bool:
         """True when a ledger with this id and head key counts (for `node`, when given)."""

@@ -11,8 +11,6 @@ from ..base.digests import sha256_hex
 from ..base.strict import parse
 from .canonical import ENTRY_TYPE
 
-EntryKind = Literal["open", "cohort", "disjoint", "bounds", "spend", "refused", "draw", "attach", "close", "release"]
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -8,7 +8,7 @@ stays inside the TRE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -261,10 +261,3 @@ class LinkedTables:
             return []
         ages = None if self.ages is None or self.policy.value_bounds is None else self.ages()
         return margins(self.values[variable], ages, cells, self.training)
-
-
-def problem_suppressed(problem_json: Mapping[str, Any], output: str) -> frozenset[str]:
-    """Row keys of one output that a recorded problem marks as suppressed."""
-    sets = problem_json.get("published_sets", [])
-    gone = sets[0]["suppressed"] if sets else []
-    return frozenset(name.split("|", 1)[1] for name in gone if name.split("|", 1)[0] == output)

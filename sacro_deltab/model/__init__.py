@@ -17,20 +17,15 @@ from .weights import Weights
 
 if TYPE_CHECKING:
     from .brain_age import BrainAgeDelta
-    from .validation import FoldScore, cross_validate, score_from_moments
 
 _LAZY = {
     "BrainAgeDelta": "brain_age",
-    "FoldScore": "validation",
-    "cross_validate": "validation",
-    "score_from_moments": "validation",
 }
 
 __all__ = [
     "MODELS",
     "AgeChange",
     "BrainAgeDelta",
-    "FoldScore",
     "LinearForm",
     "Model",
     "ModelInputError",
@@ -38,11 +33,9 @@ __all__ = [
     "Prediction",
     "Recalibration",
     "Weights",
-    "cross_validate",
     "max_age_change",
     "one_blas_thread",
     "round_significant",
-    "score_from_moments",
 ]
 
 

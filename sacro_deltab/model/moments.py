@@ -12,7 +12,6 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -191,17 +190,6 @@ class Moments:
             self.feature_names, self.conf_names, self.x_centre, self.x_scale, self.conf_centre, self.conf_scale,
             self.age_centre, self.age_scale,
         )  # fmt: skip
-
-    @classmethod
-    def from_matrix(cls, matrix: npt.ArrayLike, feature_names: Sequence[str], **constants: Any) -> Moments:
-        """Moments from a given M (symmetrised), for example sums of noisy node matrices after post-processing."""
-        out = cls(tuple(feature_names), **constants)
-        m = np.asarray(matrix, dtype=np.float64)
-        if m.shape != out._sums.shape or not np.isfinite(m).all():
-            raise ModelInputError(f"M must be a finite {out.size} x {out.size} matrix.")
-        scale = out._scales()
-        out._sums = (m + m.T) / 2 * scale[:, None] * scale[None, :]
-        return out
 
     # --- the model -----------------------------------------------------------------------------------------------
 

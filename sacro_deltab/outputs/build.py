@@ -13,7 +13,6 @@ from typing import Any
 from ..base.errors import InputError
 from .document import Cell, Column, OutputDocument
 
-LONG_UNITS = {"years": "years", "people": "people"}
 _RESERVED = frozenset({"results", "config", "outputs", "session_summary", "summary", "missing-files", "certificate"})
 
 

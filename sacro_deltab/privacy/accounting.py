@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..base.errors import PrivacyError
-from .mechanisms import checked_delta, delta_of_mu, epsilon_of_mu, mu_of, number_of, positive
+from .mechanisms import checked_delta, epsilon_of_mu, mu_of, number_of, positive
 
 
 @dataclass(frozen=True)
@@ -301,13 +301,6 @@ def group_epsilon(mu: float, size: int, delta: float) -> float:
     return epsilon_of_mu(mu * size, delta)
 
 
-def attack_bound(mu: float, false_positive_rate: float = 0.01) -> tuple[float, float]:
-    """Largest AUC, and largest true-positive rate at a false-positive rate, of any membership attack on a μ release."""
-    from scipy.special import ndtr, ndtri
-
-    return float(ndtr(mu / math.sqrt(2))), float(ndtr(mu + ndtri(false_positive_rate)))
-
-
 def epsilon_by_adjacency(mu_zero_out: float, delta: float, *, exact_n: bool) -> dict[str, float | None]:
     """ε of one release under all three neighbouring relations, from its μ under zeroing a record.
 
@@ -320,8 +313,3 @@ def epsilon_by_adjacency(mu_zero_out: float, delta: float, *, exact_n: bool) -> 
         "add_remove": None if exact_n else zero,
         "replace_one": epsilon_of_mu(2 * mu_zero_out, delta),
     }
-
-
-def delta_of_release(mu: float, epsilon: float) -> float:
-    """Exact δ at ε of a μ release."""
-    return delta_of_mu(mu, epsilon)

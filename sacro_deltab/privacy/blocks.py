@@ -47,24 +47,6 @@ def svec(matrix: Array) -> Array:
     return np.asarray(matrix[rows, columns] * np.where(rows == columns, 1.0, math.sqrt(2)))
 
 
-def block_noise_sd(fractions: Mapping[str, float], bounds: Mapping[str, float], sigma_unit: float) -> dict[str, float]:
-    """Noise SD of each block, σ·bound/√fraction: one Gaussian mechanism of L2 sensitivity 1 when Σ fractions = 1."""
-    if abs(sum(fractions.values()) - 1) > 1e-9:
-        raise PrivacyError("block fractions must sum to 1", next_step="renormalise them")
-    return {name: sigma_unit * bounds[name] / math.sqrt(share) for name, share in fractions.items()}
-
-
-def linear_sensitivity(norm_bound: float, factor_bound: float = 1.0) -> dict[str, float]:
-    """L2 sensitivity of Σ u·t with ‖u‖ ≤ norm_bound, |t| ≤ factor_bound, under both relations (both attained)."""
-    reach = norm_bound * factor_bound
-    return {"add_remove": reach, "substitute": 2 * reach}
-
-
-def outer_sensitivity(norm_bound: float) -> dict[str, float]:
-    """L2 sensitivity of Σ uu' in svec form, ‖u‖ ≤ norm_bound: ‖uu' − vv'‖² = |u|⁴ + |v|⁴ − 2⟨u,v⟩² ≤ 2R⁴."""
-    return {"add_remove": norm_bound**2, "substitute": math.sqrt(2) * norm_bound**2}
-
-
 def shares(names: Iterable[str], table: Mapping[str, float] = FRACTIONS) -> dict[str, float]:
     """Fractions of the named blocks, renormalised to sum to one."""
     chosen = {name: table[name] for name in names}

@@ -1,6 +1,6 @@
 """The rule language and its engine: load a rule set, judge facts, explain, compare. No numpy, pandas or acro."""
 
-from .engine import decide, facts_required, unknown_facts
+from .engine import decide, facts_required
 from .explain import explain
 from .findings import collect_findings
 from .loader import load_base
@@ -28,5 +28,4 @@ __all__ = [
     "load_ruleset",
     "load_waivers",
     "outside_findings",
-    "unknown_facts",
 ]

@@ -269,8 +269,3 @@ def facts_required(ruleset: RuleSet, output_type: str) -> frozenset[str]:
         if rule.deed == "label_band":
             names.add(rule.deed_args["fact"])
     return frozenset(names - {"output.known", "evidence.complete"})
-
-
-def unknown_facts(ruleset: RuleSet, facts: Facts) -> tuple[str, ...]:
-    """Names of facts that the rule set does not know (a misspelt fact counts as missing; this says so)."""
-    return tuple(sorted({fact.name for fact in facts} - set(ruleset.facts)))

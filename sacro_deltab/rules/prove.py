@@ -198,10 +198,6 @@ def number_gaps(ruleset: RuleSet, asked: Requirements) -> Iterator[Gap]:
                 yield Gap(kind, "kind", f"is of class {ruleset.cls(kind)}, not {cls}")
 
 
-def _as_strict(value: float, least: float, stricter: str) -> bool:
-    return value == least or (stricter == "higher" and value > least) or (stricter == "lower" and value < least)
-
-
 def let_through(old: RuleSet, new: RuleSet) -> list[Gap]:
     """What the old set stops and the new one lets through (or lowers), kind by kind; empty is the proof of none."""
     out = []

@@ -31,13 +31,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..base.errors import InputError
 
-BY_MODEL: Mapping[str, tuple[str, ...]] = {
-    "simple": ("sum",),
-    "unbiased": ("sum", "age"),
-    "unbiased_quadratic": ("sum", "age", "age_squared"),
-    "alternate": ("sum", "age"),
-    "alternate_quadratic": ("sum", "age", "age_squared"),
-}
 TOLERANCE = 1e-8
 
 

@@ -8,8 +8,7 @@ counted as protection: the attacker reads a rounded number as an interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal, localcontext
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 
 from ..base.errors import InputError
 
@@ -114,22 +113,6 @@ def round_value(
     return float(rounded) if rounded != 0 else 0.0
 
 
-def round_n(n: int, *, base: int, below: int) -> int:
-    """A count: to the nearest `base` below `below`, exact from there on (clause: N in the rounding protocol)."""
-    if isinstance(n, bool) or int(n) != n or n < 0:
-        raise InputError("a count must be a whole number, zero or more")
-    n = int(n)
-    return n if n >= below else int(round_value(n, to_nearest=base))
-
-
-def round_table_n(counts: Iterable[int], *, base: int, below: int) -> list[int]:
-    """All counts of one table: if one is rounded all are, so that no exact N stands beside rounded ones."""
-    values = [int(n) for n in counts]
-    if any(n < below for n in values):
-        return [int(round_value(n, to_nearest=base)) for n in values]
-    return values
-
-
 def shown_n(n: int, *, base: int, below: int | None, ties: str = "even") -> int:
     """How a count is published; parameters as in `rounded_n_interval`."""
     if below is not None and n >= below:
@@ -160,40 +143,13 @@ def rounded_n_interval(published: int, *, base: int, below: int | None, ties: st
     return min(ok), max(ok)
 
 
-def round_p_value(p: Number, *, decimal_places: int = 3) -> float | str:
-    """A p-value to `decimal_places`; "< 0.001" is decided on the unrounded value.
-
-    0.00099999 is "< 0.001" and never 0.001.
-
-    Raises
-    ------
-    InputError
-        Outside 0 to 1, or not finite.
-    """
-    number = _decimal(p if isinstance(p, int | Decimal) else float(p))
-    if not 0 <= number <= 1:
-        raise InputError("a p-value lies between 0 and 1")
-    smallest = Decimal(1).scaleb(-decimal_places)
-    if number < smallest:
-        return f"< {smallest}"
-    return round_value(number, decimal_places=decimal_places)
-
-
 def half_width(decimals: int) -> Decimal:
     """How far a published number can be from the truth: half of its last place."""
     return Decimal(5).scaleb(-decimals - 1)
 
 
-def floor_decimal(value: Decimal) -> int:
-    """Largest whole number not above `value`."""
-    return int(value.to_integral_value(rounding=ROUND_FLOOR))
-
-
 __all__ = [
     "half_width",
-    "round_n",
-    "round_p_value",
-    "round_table_n",
     "round_value",
     "rounded_n_interval",
     "shown_n",

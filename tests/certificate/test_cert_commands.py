@@ -71,8 +71,8 @@ def test_keygen_makes_key_and_trust_file_that_count_at_once(run: Any, tmp_path: 
     assert text.startswith("-----BEGIN ENCRYPTED PRIVATE KEY-----")
     assert stat.S_IMODE((tmp_path / "tool.pem").stat().st_mode) == 0o600
     trust = load_trust(tmp_path / "trust.json")
-    assert trust.role_threshold("local", "tool") == 1 and trust.role_threshold("local", "checker1") == 0
-    entry = trust.keys_for("tool")[0]
+    assert trust.thresholds["local"]["tool"] == 1 and "checker1" not in trust.thresholds["local"]
+    entry = next(key for key in trust.keys.values() if key.role == "tool")
     assert 729 <= (entry.valid_to - entry.valid_from).days <= 731
 
 

@@ -36,11 +36,7 @@ def test_a_new_key_counts_at_once_for_two_years(path: Path) -> None:
     assert key.valid_at(now + timedelta(days=729))
     assert not key.valid_at(now + timedelta(days=732))
     assert not key.valid_at(now - timedelta(minutes=1))
-    assert trust.role_threshold("local", "tool") == 1
-    assert trust.role_threshold("local", "dac") == 0
-    assert trust.role_threshold("elsewhere", "tool") == 0
-    assert [k.keyid for k in trust.keys_for("tool", at=now)] == [key.keyid]
-    assert trust.keys_for("tool", "elsewhere") == ()
+    assert trust.thresholds == {"local": {"tool": 1}} and (key.role, key.node) == ("tool", "local")
 
 
 def test_ledgers_and_keys_live_in_one_file(path: Path) -> None:

@@ -12,29 +12,9 @@ import pytest
 
 from sacro_deltab.cohort import read_cohort
 from sacro_deltab.cohort.simulate import smith_cohort
-from sacro_deltab.model import BrainAgeDelta, ModelInputError, Moments, cross_validate, score_from_moments
+from sacro_deltab.model import BrainAgeDelta, ModelInputError, Moments
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
-
-
-def test_equals_cross_validation_on_the_people() -> None:
-    people = smith_cohort(300, 12, seed=1)
-    c = np.random.default_rng(0).normal(2, 1, (300, 1))
-    blank = Moments(
-        people.feature_names, ("c",), x_centre=0.1, x_scale=2.0, conf_centre=2.0, age_centre=50, age_scale=9
-    )
-    fold = np.arange(300) % 5
-    folds = [blank.empty().update(people.X[fold == k], people.age[fold == k], c[fold == k]) for k in range(5)]
-    for k, score in enumerate(cross_validate(folds, 4)):
-        train, test = fold != k, fold == k
-        model = BrainAgeDelta(4).fit(people.X[train], people.age[train], c[train])
-        predicted = model.predict(people.X[test], c[test])
-        assert score.rmse == pytest.approx(np.sqrt(np.mean((predicted - people.age[test]) ** 2)), rel=1e-9)
-        assert score.correlation == pytest.approx(np.corrcoef(predicted, people.age[test])[0, 1], rel=1e-9)
-    with pytest.raises(ModelInputError, match="two folds"):
-        cross_validate(folds[:1])
-    with pytest.raises(ModelInputError, match="two people"):
-        score_from_moments(folds[0].fit(2), blank.empty())
 
 
 def test_moments_travel_between_processes() -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from sacro_deltab.base.errors import PrivacyError
 from sacro_deltab.privacy import Release, SpendRequest, compose, compose_nodes
 from sacro_deltab.privacy.accounting import (
-    attack_bound,
     epsilon_by_adjacency,
     epsilon_of_rho,
     epsilon_pld,
@@ -63,15 +62,6 @@ def test_parallel_only_on_declared_disjointness() -> None:
     assert (overlap.basic.epsilon, overlap.basic.delta) == (2.0, 2e-6)
     assert expected["possible_overlap_basic"] == {"epsilon": 2.0, "delta": 2e-6}
     assert overlap.epsilon_exact_gdp == pytest.approx(expected["possible_overlap_exact_gdp"], rel=1e-8)
-
-
-def test_attack_bound_case() -> None:
-    case = json.loads((CASES / "mia_bound.json").read_text())
-    mu = mu_of(case["inputs"]["epsilon"], case["inputs"]["delta"])
-    auc, rate = attack_bound(mu)
-    assert mu == pytest.approx(case["expected"]["mu"], rel=1e-8)
-    assert auc == pytest.approx(case["expected"]["max_auc"], rel=1e-8)
-    assert rate == pytest.approx(case["expected"]["max_tpr_at_1pct_fpr"], rel=1e-8)
 
 
 def test_objects_and_dictionaries_cost_the_same() -> None:

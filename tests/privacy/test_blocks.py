@@ -18,11 +18,8 @@ from sacro_deltab.privacy.blocks import (
     FRACTIONS,
     GRID_BITS,
     Layout,
-    block_noise_sd,
     clip_rows,
-    linear_sensitivity,
     norm_bound,
-    outer_sensitivity,
     quantise,
     svec,
 )
@@ -46,23 +43,6 @@ def test_svec_case() -> None:
     vector = svec(np.array(data["inputs"]["A"]))
     np.testing.assert_allclose(vector, data["expected"]["svec"], atol=1e-12)
     assert np.linalg.norm(vector) == pytest.approx(data["expected"]["norm"], abs=1e-12)
-
-
-def test_sensitivity_cases() -> None:
-    linear, outer = case("sens_linear"), case("sens_outer_0")
-    got = linear_sensitivity(linear["inputs"]["norm_bound_u"], linear["inputs"]["bound_t"])
-    assert got == pytest.approx(linear["expected"], rel=1e-12)
-    got = outer_sensitivity(outer["inputs"]["norm_bound"])
-    assert got["add_remove"] == pytest.approx(outer["expected"]["add_remove"], rel=1e-12)
-    assert got["substitute"] == pytest.approx(outer["expected"]["substitute"], rel=1e-12)
-
-
-def test_block_weights_case() -> None:
-    data = case("block_weights")
-    given_ = data["inputs"]
-    got = block_noise_sd(given_["fractions"], given_["block_bounds"], given_["sigma_unit"])
-    assert got == pytest.approx(data["expected"]["noise_sd"], rel=1e-12)
-    assert sum(given_["fractions"].values()) == pytest.approx(data["expected"]["sum_fractions"])
 
 
 def contribution(layout: Layout, u: np.ndarray, t: float, c: np.ndarray | None) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ from facts_factory import cell, fact, honest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sacro_deltab.rules import decide, decision_to_json, facts_required, load_ruleset, unknown_facts
+from sacro_deltab.rules import decide, decision_to_json, facts_required, load_ruleset
 from sacro_deltab.rules.facts import Fact, Facts, Part, Provider
 from sacro_deltab.rules.types import Effect
 
@@ -240,7 +240,3 @@ def test_facts_required_is_an_upper_bound():
     for output_type in RULESET.output_types:
         missing = decide(RULESET, Facts("x", output_type)).missing
         assert set(missing) <= facts_required(RULESET, output_type)
-
-
-def test_misspelt_facts_are_named():
-    assert unknown_facts(RULESET, Facts("x", "delta_mean", {"m": Fact("m", 3, Provider.COMPUTED)})) == ("m",)

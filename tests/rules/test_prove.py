@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from rule_files import change, copy_rules
+from wide_mutations import mutate_widely, rule_mutations
 
 from sacro_deltab.rules import load_ruleset
 from sacro_deltab.rules.engine import decide
@@ -14,7 +15,6 @@ from sacro_deltab.rules.own_tests import faults
 from sacro_deltab.rules.prove import decides, gaps, idle, let_through, prove, rule_effect
 from sacro_deltab.rules.requirements import Requirements, load_requirements
 from sacro_deltab.rules.solve import passing
-from sacro_deltab.rules.wide_mutations import mutate_widely, rule_mutations
 
 MP = "30-model-parameters.yaml"
 OFF = "    status: deprecated\n    applies_to"

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from sacro_deltab.base.errors import InputError
 from sacro_deltab.tables.rounding import (
-    round_n,
-    round_p_value,
-    round_table_n,
     round_value,
     rounded_n_interval,
+    shown_n,
 )
 
 
@@ -43,28 +41,10 @@ def test_round_value(value: float, how: dict, want: float) -> None:
     assert str(got) != "-0.0"
 
 
-@pytest.mark.parametrize(
-    ("p", "want"),
-    [
-        (0.0009999, "< 0.001"),
-        (0.001, 0.001),
-        (0.0014, 0.001),
-        (0.0015, 0.002),
-        (0.0, "< 0.001"),
-        (1.0, 1.0),
-        (0.04951, 0.05),
-    ],
-)
-def test_p_value(p: float, want: float | str) -> None:
-    assert round_p_value(p) == want
-
-
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), True])
 def test_not_a_number(bad: float) -> None:
     with pytest.raises(InputError):
         round_value(bad, decimal_places=1)
-    with pytest.raises(InputError):
-        round_p_value(bad)
 
 
 def test_one_way_of_rounding() -> None:
@@ -72,14 +52,11 @@ def test_one_way_of_rounding() -> None:
         round_value(1.0)
     with pytest.raises(InputError):
         round_value(1.0, decimal_places=1, to_nearest=5)
-    with pytest.raises(InputError):
-        round_p_value(1.2)
 
 
 def test_counts() -> None:
-    assert [round_n(n, base=5, below=100) for n in (97, 98, 99, 100, 103)] == [95, 100, 100, 100, 103]
-    assert round_table_n([103, 98], base=5, below=100) == [105, 100]  # one is rounded, so all are
-    assert round_table_n([103, 198], base=5, below=100) == [103, 198]
+    assert [shown_n(n, base=5, below=100) for n in (97, 98, 99, 100, 103)] == [95, 100, 100, 100, 103]
+    assert [shown_n(n, base=5, below=None) for n in (98, 103)] == [100, 105]
     assert rounded_n_interval(100, base=5, below=100) == (98, 100)
     assert rounded_n_interval(100, base=5, below=None) == (98, 102)
     assert rounded_n_interval(20, base=5, below=100) == (18, 22)

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from .facts import Provider
-from .model import Rule, RuleSet
-from .prove import WAIVABLE, evidence_gaps, number_gaps, requirement_gaps, switched_off
-from .requirements import Requirements
+from sacro_deltab.rules.facts import Provider
+from sacro_deltab.rules.model import Rule, RuleSet
+from sacro_deltab.rules.prove import WAIVABLE, evidence_gaps, number_gaps, requirement_gaps, switched_off
+from sacro_deltab.rules.requirements import Requirements
 
 
 @dataclass(frozen=True)
