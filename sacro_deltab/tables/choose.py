@@ -52,6 +52,7 @@ class Chooser:
         self.separator = Separator(engine.circuits, [g.rows[0] for g in engine.groups]) if engine.small else None
         self.count = 0
         self.work = 0  # simplex iterations of branch and bound
+        self.accepted: frozenset[int] | None = None  # the best set that the judge accepted on the way
         cells = engine.objective == "cells"
         self.stages = [engine.count, engine.tie] if cells else [engine.people, *[engine.tie] * engine.drawn]
 
@@ -72,13 +73,47 @@ class Chooser:
                 best.stages = max(best.stages, int(self._value(self.stages[0], best.chosen) == sure))
             pattern = e.pattern(best.chosen)
             judged = judge.audit(pattern)
+            if judged.meets(e.requirement) and not e.large and self._ties(best):
+                pattern = e.pattern(best.chosen)
+                judged = judge.audit(pattern)
             if judged.meets(e.requirement):
                 return Choice(pattern, best.bound, best.stages, (), judged if e.heavy else None)
             if not judge.cut(self.pool, best.chosen, judged):
                 return self._widen(judge, best)
             if not e.algebraic:
                 self.pool.forget_sums()
+            if e.below and not e.large and self.accepted is None:
+                self._refused(judge, best.chosen)
         raise Impossible("no pattern was found within the limits")
+
+    def _refused(self, judge: Judge, chosen: frozenset[int]) -> None:
+        """What the judge says of patterns near a refused one, until it accepts one: cuts at the price of a repair each,
+        where an optimum between two refusals would cost a hundred. Of the accepted one the judge then gives back what
+        is not needed."""
+        prefer = np.zeros(self.pool.k)
+        prefer[sorted(chosen)] = 0.8
+        for _ in range(self.e.limits.judge_calls):
+            near = self.near(prefer)
+            if near is None:
+                return
+            judged = judge.audit(self.e.pattern(near))
+            if judged.meets(self.e.requirement):
+                self._give_back(near)
+                return
+            if not judge.cut(self.pool, near, judged):
+                return
+
+    def _give_back(self, accepted: frozenset[int]) -> None:
+        """The best of what is left of an accepted set when the judge gives back what is not needed, in a few orders."""
+        cost, random = self.stages[0], np.random.default_rng(7)
+        for run in range(self.e.limits.given_back):
+            draw = random.random(self.pool.k) if run else np.ones(self.pool.k)
+            kept = accepted
+            for j in sorted(accepted, key=lambda j: (-cost[j] * draw[j], j)):
+                if not self.settle(kept - {j}) and self.e.holds(self.e.pattern(kept - {j})):
+                    kept = kept - {j}
+            if self.accepted is None or self._value(cost, kept) < self._value(cost, self.accepted):
+                self.accepted = kept
 
     def _widen(self, judge: Judge, best: _Best) -> Choice:
         """Large systems of which only the judge knows what is missing: the cells of one more pattern, until it
@@ -103,21 +138,27 @@ class Chooser:
         if start is None:
             return None
         best = _Best(start, 0 if point is None else _ceil(point.value), 0 if start else self.e.n_stages, set(start))
+        self._offer(self.accepted, self.stages[0], [], best)
         if not start:
             return best
         if self.e.large:
             found = Linear(self.pool, self.stages[0]).solve()
             best.bound = 0 if found is None else _ceil(found.value)
             return best
-        fixed: list[Limit] = []
-        for cost in self.stages:
-            if not self._stage(cost, fixed, best):
-                return best
-            best.stages += 1
-            fixed.append((cost, self._value(cost, best.chosen) + 0.25))
-        if not self.e.drawn and self._first_labels(fixed, best):
-            best.stages = self.e.n_stages
+        best.stages = int(self._stage(self.stages[0], [], best))
         return best
+
+    def _ties(self, best: _Best) -> bool:
+        """Of the sets as good as one that the judge accepts the best in the stages after; whether another came out."""
+        before, fixed = best.chosen, list[Limit]()
+        for cost in self.stages[: best.stages and len(self.stages)]:
+            if fixed and not self._stage(cost, fixed, best):
+                return best.chosen != before
+            best.stages = max(best.stages, len(fixed) + 1)
+            fixed.append((cost, self._value(cost, best.chosen) + 0.25))
+        if fixed and best.stages < self.e.n_stages and not self.e.drawn and self._first_labels(fixed, best):
+            best.stages = self.e.n_stages
+        return best.chosen != before
 
     def _stage(self, cost: FloatArray, fixed: list[Limit], best: _Best) -> bool:
         """The best set in `cost` within the `fixed` limits, and whether that is proved: the master is asked for

@@ -36,9 +36,10 @@ class Limits:
     iterations: of the simplex method in all masters of one stage, a share of it for ties and polishing; columns:
     candidates that the linear bound may leave to a master. provable: classes × rows up to which a proof is sought;
     separated: up to which derivations are also sought by linear programming. repairs: times that a part of the best
-    set is given up and mended (fewer from repair_size ÷ (classes × rows)). fresh_rounds: patterns until one holds.
-    judge_calls: patterns the judge is asked about per refusal. large: classes from which the pattern is not improved;
-    widenings: patterns added to one that the judge refused there.
+    set is given up and mended (fewer from repair_size ÷ (classes × rows), few_repairs
+    where the exact master is quick). fresh_rounds: patterns until one holds. judge_calls: patterns the judge is asked
+    about per refusal; given_back: orders in which it gives back cells of one that it accepts. large: classes from
+    which the pattern is not improved; widenings: patterns added to one that the judge refused there.
     """
 
     first_rounds: int = 40
@@ -46,14 +47,16 @@ class Limits:
     tie_rounds: int = 10
     nodes: int = 500
     polish_nodes: int = 60
-    iterations: int = 12_000
+    iterations: int = 3_000
     columns: int = 4_000
     provable: int = 8_000_000
     separated: int = 60_000
     repairs: int = 150
+    few_repairs: int = 20
     repair_size: int = 120_000_000
     fresh_rounds: int = 20
     judge_calls: int = 40
+    given_back: int = 5
     large: int = 2_000
     widenings: int = 5
 
@@ -110,6 +113,8 @@ class Engine:
         self.heavy = k > HEAVY
         self.provable, self.small = size <= limits.provable, size <= limits.separated
         self.repairs = min(limits.repairs, limits.repair_size // max(1, size)) if self.grid else 4 * self.provable
+        if self.small:
+            self.repairs = min(self.repairs, limits.few_repairs)
         self.below = 0 if requirement == "exact" else problem.policy.min_n
         # Exact disclosure by algebra alone only follows from exact N; rounded N are left to the judge's intervals.
         primary = set(problem.primary)
