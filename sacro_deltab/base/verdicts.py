@@ -1,10 +1,11 @@
-"""The three words of a verdict, their one order, and the exit code that each means."""
+"""The words of a verdict, their one order, and the exit code that each means."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 VERDICTS = ("pass", "review", "fail")  # best first
+NOTHING = "nothing to release"  # where nothing is asked to leave: no pass, since nothing has been judged
 _EXIT = {"pass": 0, "review": 3, "fail": 1}
 
 
@@ -16,6 +17,13 @@ def badness(verdict: str) -> int:
 def worst(verdicts: Iterable[str]) -> str:
     """The worst of some verdicts; `pass` for none."""
     return VERDICTS[max(map(badness, verdicts), default=0)]
+
+
+def verdict_on(outputs: Iterable[str], about: Iterable[str] = ()) -> str:
+    """The verdict on what is asked to leave, with what is said about the whole; `NOTHING` where nothing is asked."""
+    asked = list(outputs)
+    found = worst([*asked, *about])
+    return found if asked or found == "fail" else NOTHING
 
 
 def exit_code(verdict: str) -> int:

@@ -164,7 +164,7 @@ def _countersign(folder: Path, key: SigningKey, role: str, request: Request, mom
         )
     own = _alone(request.trust)
     result = verify_path(folder, own, ledger=request.ledger, at=moment)
-    if not result.ok or result.statement is None:
+    if not result.authentic or result.statement is None:
         raise CertificateError(f"what is signed does not hold: {result.conclusion()}.", path=folder)
     predicate = result.statement["predicate"]
     report = request.check(folder)
@@ -272,7 +272,8 @@ def _departures(inventory: Inventory, session: Mapping[str, Any]) -> tuple[list[
         elif digest_file(path).to_json() != digest and name != RESULTS:
             problems.append(f"{shown(name)} was changed after the session was finalised")
     if RESULTS in inventory.root and digest_file(inventory.root[RESULTS]).to_json() != subjects.get(RESULTS):
-        reading = read_results(read_member(inventory.root[RESULTS]), session["predicate"]["results"])
+        sha256_of = {name: digest_file(path).sha256 for name, path in inventory.root.items()}
+        reading = read_results(read_member(inventory.root[RESULTS]), session["predicate"], sha256_of)
         problems += [*reading.changed, *(f"record {shown(uid)} was removed" for uid in reading.absent)]
         notes.append("results.json was reviewed in the viewer after the session was finalised")
     known = {*subjects, STATEMENT, *ENVELOPES}

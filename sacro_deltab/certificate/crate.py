@@ -69,7 +69,7 @@ def write_crate(
         raise InputError("the crate's file exists, or lies in the folder it packages.", path=target)
     moment = now or datetime.now(UTC)
     result = verify_path(folder, trust, at=moment)
-    if not result.ok or result.statement is None:
+    if not result.authentic or result.statement is None:
         raise CertificateError(f"the folder is not packaged: {result.conclusion()}.", path=folder)
     predicate = result.statement["predicate"]
     inventory = scan(folder)

@@ -334,6 +334,19 @@ def _decrypt(key: SigningKey, data: bytes, record: Record) -> bytes:
     return opened
 
 
+def folder_states(
+    inventory: Inventory,
+    predicate: Mapping[str, Any],
+    trust: Trust,
+    at: datetime,
+    sha256_of: Callable[[str], str] | None = None,
+) -> list[FileStatus]:
+    """Where each file of a signed record stands, by the reviews in its folder."""
+    submissions, _ = read_submissions(inventory, predicate["certificate_id"], trust, at)
+    questions = _questions(inventory, predicate, True, sha256_of)
+    return status(Record(inventory, predicate, True, (), questions), submissions)
+
+
 def review_lines(
     inventory: Inventory,
     predicate: Mapping[str, Any],
@@ -342,12 +355,10 @@ def review_lines(
     at: datetime,
 ) -> tuple[list[str], list[str]]:
     """What `verify` says of the reviews of a signed record: problems, and who decided what or is awaited."""
-    submissions, problems = read_submissions(inventory, predicate["certificate_id"], trust, at)
+    _, problems = read_submissions(inventory, predicate["certificate_id"], trust, at)
     if problems:
         return problems, []
-    questions = _questions(inventory, predicate, True, sha256_of)
-    record = Record(inventory, predicate, True, (), questions)
-    states = status(record, submissions)
+    states = folder_states(inventory, predicate, trust, at, sha256_of)
     awaited = sorted({role for s in states for role in s.awaited})
     counts = {o: sum(s.outcome == o for s in states) for o in ("accepted", "returned", "refused", "awaited")}
     notes = [", ".join(f"{n} {o}" for o, n in counts.items() if n) or "no file to review"]
@@ -363,6 +374,7 @@ __all__ = [
     "FileStatus",
     "Question",
     "Record",
+    "folder_states",
     "load_record",
     "opened_answers",
     "read_submissions",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import stat
 import zipfile
 from collections.abc import Mapping
@@ -11,11 +12,12 @@ from pathlib import Path
 from ..base.digests import Digests, digest_bytes, digest_file
 from ..base.errors import CertificateError, InputError, UnreadableError
 from ..base.names import name_problems, shown
-from ..base.opening import LARGE, read_member
+from ..base.opening import LARGE, read_file, read_member
 from .layout import ENVELOPE, SHOWN, Inventory, scan
 from .shown import hidden_envelope
+from .zips import form_problems
 
-VIEWER_FILES = frozenset({"summary.txt", "missing-files.txt"})  # written by the viewer into its release
+SUMMARY = "summary.txt"  # written by the viewer into its release
 MAX_ZIP_BYTES = 1024**3
 MAX_ZIP_FILES = 10_000
 
@@ -24,7 +26,8 @@ MAX_ZIP_FILES = 10_000
 class Source:
     """Files by name, and what is wrong with their being there.
 
-    released: True for what the viewer let out (flat, a part of the files, results.json rewritten).
+    released: True for what was let out (flat, a part of the files, results.json rewritten). order: names of a zip's
+    members as they stand in it.
     """
 
     path: Path
@@ -33,6 +36,7 @@ class Source:
     problems: tuple[str, ...]
     inventory: Inventory | None = None
     members: Mapping[str, bytes] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
     _known: dict[str, Digests] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str, *, limit: int = LARGE) -> bytes:
@@ -69,19 +73,19 @@ def open_source(path: Path, *, released: bool = False) -> Source:
             more = _envelope(read_member(inventory.root[SHOWN], limit=LARGE))
         return Source(path, released, (*inventory.root, *more), inventory.problems, inventory, more)
     if path.is_file():
-        return _open_zip(path)
+        return _open_zip(path, read_file(path, limit=MAX_ZIP_BYTES))
     raise InputError("there is no such folder or zip.", path=path)
 
 
-def _open_zip(path: Path) -> Source:
+def _open_zip(path: Path, data: bytes) -> Source:
     try:
-        with zipfile.ZipFile(path) as archive:
-            return _read_zip(path, archive)
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return _read_zip(path, archive, data)
     except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, ValueError, EOFError) as error:
         raise UnreadableError(f"this is not a readable zip ({type(error).__name__}).", path=path) from None
 
 
-def _read_zip(path: Path, archive: zipfile.ZipFile) -> Source:
+def _read_zip(path: Path, archive: zipfile.ZipFile, data: bytes) -> Source:
     problems: list[str] = []
     members: dict[str, bytes] = {}
     infos = archive.infolist()
@@ -98,14 +102,17 @@ def _read_zip(path: Path, archive: zipfile.ZipFile) -> Source:
             problems.append(f"{shown(name)} is a folder; a release is flat")
         else:
             with archive.open(info) as handle:  # reads no more than it declared: CRC and size are checked
-                data = handle.read(info.file_size + 1)
-            if len(data) != info.file_size:
+                held = handle.read(info.file_size + 1)
+            if len(held) != info.file_size:
                 raise UnreadableError("the zip does not hold what it declares.", path=path)
-            members[name] = data
+            members[name] = held
     problems += name_problems(members)
+    if not problems:
+        problems += form_problems(data, infos, members)
+    order = tuple(members)
     if SHOWN in members and ENVELOPE not in members:
         members |= _envelope(members[SHOWN])
-    return Source(path, True, tuple(sorted(members)), tuple(problems), None, members)
+    return Source(path, True, tuple(sorted(members)), tuple(problems), None, members, order)
 
 
 def _envelope(text: bytes) -> dict[str, bytes]:

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.canonical import MAX_BYTES, read_canonical
 from ..base.errors import CertificateError, InputError, SacroDeltabError, UnreadableError
+from ..base.names import shown
+from ..base.verdicts import NOTHING
 from . import verify_files as files
+from .decisions import asked, decisions_in, decisions_of, not_accepted
 from .envelope import ParsedEnvelope, check_signatures, parse_envelope
 from .layout import ENVELOPE
 from .review import review_lines
@@ -28,6 +31,7 @@ from .types import (
 if TYPE_CHECKING:
     from ..ledger.trust import Trust
 
+DECISIONS = "decisions"
 CLOCK_SKEW = timedelta(hours=24)
 
 
@@ -60,6 +64,11 @@ class VerifyResult:
         return next((c for c in self.checks if c.state == "fail"), None)
 
     @property
+    def authentic(self) -> bool:
+        """Signed and unchanged, whatever the checkers decided."""
+        return self.statement is not None and all(c.state != "fail" or c.name == DECISIONS for c in self.checks)
+
+    @property
     def ok(self) -> bool:
         """Authentic and complete."""
         return self.first_failure is None and self.statement is not None
@@ -76,7 +85,10 @@ class VerifyResult:
 
     def conclusion(self) -> str:
         """The last line."""
-        if failed := self.first_failure:
+        failed = self.first_failure
+        if failed and self.authentic:
+            return f"authentic and NOT complete: {failed.text}"
+        if failed:
             return f"NOT authentic and complete. First to fail: {failed.name}: {failed.text}"
         return f"authentic and complete; the verdict it carries is {self.verdict}"
 
@@ -203,6 +215,7 @@ def _verify_signed(run: _Run, envelope: ParsedEnvelope) -> VerifyResult:
         lambda: _files(run, statement),
         lambda: _ledger(run, predicate, node),
         lambda: _review(run, predicate),
+        lambda: _decisions(run, predicate),
     ]
     for check in checks:
         check()
@@ -304,6 +317,25 @@ def _review(run: _Run, predicate: Mapping[str, Any]) -> None:
         inventory, predicate, lambda name: run.source.digests(name).sha256, run.trust, run.at
     )
     run.add("review", problems, "; ".join(notes))
+
+
+def _decisions(run: _Run, predicate: Mapping[str, Any]) -> None:
+    """Every output that is here, or was asked for, must have been accepted with all its files, once anybody decided."""
+    inventory = run.source.inventory
+    decisions = decisions_of(predicate)
+    if inventory is not None and all(c.state != "fail" for c in run.checks):
+        decisions = decisions_in(inventory, predicate, run.trust, run.at)
+    outputs = files.let_out(run.source, predicate) if run.source.released else asked(predicate)
+    problems = not_accepted(outputs, decisions) if decisions.begun else []
+    if run.source.released:
+        failed = [shown(str(o["name"])) for o in outputs if o["verdict"] == "fail"]
+        problems += [f"the certificate says fail of {', '.join(failed)}"] if failed else []
+    if not outputs:
+        problems.append(NOTHING)
+    if problems or decisions.begun:
+        run.add(DECISIONS, problems, f"all {len(outputs)} outputs accepted, each with all its files")
+    else:
+        run.skip(DECISIONS, "nobody has signed a decision: what the viewer approves is approved there alone")
 
 
 def _refuse_inside(trust: Path, path: Path) -> None:

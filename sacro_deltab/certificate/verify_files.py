@@ -9,10 +9,11 @@ from ..base.digests import digest_file
 from ..base.errors import SacroDeltabError
 from ..base.names import shown
 from ..base.opening import read_member
-from ..base.strict import parse
+from .decisions import asked
 from .inside import inside_digest
-from .layout import CONFIG, ENVELOPE, RESULTS, SHOWN, STATEMENT
-from .sources import VIEWER_FILES, Source
+from .layout import ENVELOPE, RESULTS, SHOWN, STATEMENT
+from .shown import shown_envelope
+from .sources import SUMMARY, Source
 from .statement import INSIDE_SUBJECT
 from .viewer import ResultsReading, read_results
 
@@ -48,21 +49,40 @@ def _subjects(
     results: ResultsReading | None,
 ) -> Iterator[Line]:
     problems = list(source.problems)
-    skip = {ENVELOPE, SHOWN, RESULTS} | (VIEWER_FILES if source.released else set())
+    skip = {ENVELOPE, SHOWN, RESULTS} | ({SUMMARY} if source.released else set())
     unlisted = [n for n in source.names if n not in subjects and n not in skip]
     changed = [n for n in source.names if n in subjects and n != RESULTS and source.digests(n).to_json() != subjects[n]]
     problems += [f"{shown(n)} was changed" for n in changed]
     problems += [f"{shown(n)} is not in the record" for n in unlisted]
+    if SHOWN in source.names and source.read(SHOWN) != shown_envelope(source.read(ENVELOPE)):
+        problems.append(f"{SHOWN} is not the signed record as a text")
     missing, tolerated = _missing(source, subjects, predicate, results)
     problems += [f"{shown(n)} is missing" for n in missing]
+    if source.released:
+        problems += _released(source, results)
     here = sum(n in subjects for n in source.names)
     yield "files", "ok", problems, f"{here} of {len(subjects)} files, SHA-256 and SHA-512 of each as certified"
     if tolerated:
         why = "not part of this release" if source.released else "kept inside with inside/"
         yield "absent files", "not checked", [], f"{why}: {', '.join(shown(n) for n in tolerated)}"
-    extra = sorted(VIEWER_FILES & set(source.names)) if source.released else []
-    if extra:
-        yield "viewer's files", "not checked", [], f"written by the viewer, by nobody certified: {', '.join(extra)}"
+
+
+def let_out(source: Source, predicate: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The outputs of which a release holds a file."""
+    return [o for o in asked(predicate) if set(o["files"]) & set(source.names)]
+
+
+def _released(source: Source, results: ResultsReading | None) -> list[str]:
+    """What a release holds besides files: the viewer's summary, and the order in which a zip has its members."""
+    if results is None:
+        return []  # said of results.json
+    problems = []
+    summary = [n for n in source.names if n == SUMMARY]
+    if summary and (results.summary is None or source.read(SUMMARY) != results.summary.encode("utf-8", "replace")):
+        problems.append(f"{SUMMARY} is not the summary in results.json")
+    if source.order and list(source.order) != [RESULTS, *results.files, *summary]:
+        problems.append("the zip's members are not results.json, the files it lists and the summary, in this order")
+    return problems
 
 
 def _missing(
@@ -85,32 +105,27 @@ def _results(
     name = "results.json"
     if RESULTS not in source.names:
         return None, (name, "ok", ["results.json is missing"], "")
-    if source.digests(RESULTS).to_json() == subjects.get(RESULTS):
-        reading = None
-        if source.released:
-            reading = read_results(source.read(RESULTS), predicate["results"])
-        return reading, (name, "ok", [], "as certified")
+    as_certified = source.digests(RESULTS).to_json() == subjects.get(RESULTS)
+    if as_certified and not source.released:
+        return None, (name, "ok", [], "as certified")
+    known = {n: digest["sha256"] for n, digest in subjects.items() if "sha256" in digest}
+    known |= {n: source.digests(n).sha256 for n in (ENVELOPE, SHOWN) if n in source.names}
     try:
-        config = parse(source.read(CONFIG), path=CONFIG) if CONFIG in source.names else None
-        reading = read_results(source.read(RESULTS), predicate["results"], config)
+        reading = read_results(source.read(RESULTS), predicate, known, released=source.released)
     except SacroDeltabError as error:
         return None, (name, "ok", [f"results.json was changed: {error.what}"], "")
+    if as_certified:
+        return reading, (name, "ok", [], "as certified")
     if reading.changed:
         return reading, (name, "ok", list(reading.changed), "")
     if reading.absent and not source.released:
         return reading, (name, "ok", [f"record {shown(reading.absent[0])} was removed from results.json"], "")
-    return reading, (name, "ok", [], "reviewed, otherwise as certified: " + _reviewed(reading, predicate))
+    return reading, (name, "ok", [], "reviewed, otherwise as certified: " + _reviewed(reading))
 
 
-def _reviewed(reading: ResultsReading, predicate: Mapping[str, Any]) -> str:
-    text = "; ".join(reading.reviewed) or "the viewer's own entries only"
-    if reading.absent:
-        text += f"; not released: {', '.join(shown(uid) for uid in reading.absent)}"
-    bad = sorted({f["file"] for f in predicate["files"] if f["verdict"] == "fail"} & set(reading.files))
-    approved = any(" became approved" in line for line in reading.reviewed)
-    if approved and bad:
-        text += f"; note that the certificate's own verdict is fail for {', '.join(shown(n) for n in bad)}"
-    return text
+def _reviewed(reading: ResultsReading) -> str:
+    text = "; ".join(reading.reviewed) or "nothing but what follows from the files"
+    return text + (f"; not released: {', '.join(shown(uid) for uid in reading.absent)}" if reading.absent else "")
 
 
 def _checksums(source: Source, predicate: Mapping[str, Any]) -> Iterator[Line]:

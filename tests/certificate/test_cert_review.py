@@ -84,20 +84,40 @@ def test_outcome(tmp_path: Path, one: Any, outcome: str) -> None:
     assert {s.outcome for s in states(folder).values()} == {outcome}
 
 
-def test_verify_reports_reviews_and_still_holds(tmp_path: Path) -> None:
+def test_verify_is_complete_once_every_output_is_accepted(tmp_path: Path) -> None:
     folder = cs.certified(tmp_path / "o")
 
-    def text() -> str:
+    def seen() -> tuple[bool, bool, str]:
         result = verify_path(folder, cs.ring().trust, at=cb.NOW)
-        assert result.ok, [c.line() for c in result.checks]
-        return next(c.text for c in result.checks if c.name == "review")
+        return result.authentic, result.ok, next(c.text for c in result.checks if c.name == "decisions")
 
-    assert "awaited: checker1, checker2" in text()
+    assert seen()[:2] == (True, True)  # nobody has begun to decide
     review(folder, "checker1")
     review(folder, "checker2")
-    assert "awaited: checker1" in text()
+    assert seen() == (True, False, "undecided: delta_by_diagnosis, folded_weights")
     review(folder, "checker1")
-    assert text() == "4 accepted"
+    assert seen() == (True, True, "all 2 outputs accepted, each with all its files")
+
+
+def one_file(decision: str) -> Any:
+    def decide(question: Question) -> FileDecision:
+        what = decision if question.file == "folded_weights.csv" else "accept"
+        return FileDecision(what, "read", dict.fromkeys(question.questions, "looked at"))
+
+    return decide
+
+
+@pytest.mark.parametrize(("decision", "word"), [("refuse", "refused"), ("return", "returned")])
+@pytest.mark.parametrize("gone", ["nothing", "inside", "review"])
+def test_a_decision_holds_for_all_files_of_an_output(tmp_path: Path, decision: str, word: str, gone: str) -> None:
+    folder = both(cs.certified(tmp_path / "o"), two=one_file(decision))
+    cs.certify(folder)
+    if gone != "nothing":
+        shutil.rmtree(folder / "inside" / ("review" if gone == "review" else ""))
+    result = verify_path(folder, cs.ring().trust, at=cb.NOW)
+    assert result.authentic and result.exit_code == 1
+    twins = f"folded_weights.csv {word}, folded_weights.json accepted"
+    assert result.conclusion() == f"authentic and NOT complete: {word}: folded_weights ({twins})"
 
 
 @pytest.mark.parametrize(("role", "ring"), [("tool", "one"), ("checker1", "two")])
