@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -25,6 +26,7 @@ from sacro_deltab.base.errors import InputError, SacroDeltabError, UnreadableErr
 from sacro_deltab.certificate.envelope import ParsedEnvelope, parse_envelope, read_envelope, sign
 from sacro_deltab.certificate.layout import ENVELOPES
 from sacro_deltab.certificate.seal import write_checksum
+from sacro_deltab.certificate.shown import shown_envelope
 from sacro_deltab.certificate.verify import VerifyResult, verify_path
 from sacro_deltab.ledger.trust import load_trust, write_trust
 
@@ -49,7 +51,10 @@ def failing(folder: Path, **options: Any) -> str:
 
 def reseal(folder: Path, envelope: ParsedEnvelope) -> None:
     (folder / "certificate.dsse.json").write_bytes(envelope.to_bytes())
-    write_checksum(folder, "certificate.dsse.json")
+    with contextlib.suppress(SacroDeltabError):  # a payload that is no statement has no text
+        (folder / "certificate.dsse.txt").write_bytes(shown_envelope(envelope.to_bytes()))
+    for name in ENVELOPES:
+        write_checksum(folder, name)
 
 
 @pytest.mark.parametrize("verdict", ["pass", "review", "fail"])
@@ -157,7 +162,7 @@ def test_parts_of_another_folder_are_caught(tmp_path: Path, name: str) -> None:
 
 def test_certificate_files_of_another_folder_together_are_caught(tmp_path: Path) -> None:
     one, two = cs.certified(tmp_path / "a"), cs.certified(tmp_path / "b")
-    for name in ("certificate.json", "certificate.dsse.json", "results.json"):
+    for name in ("certificate.json", *ENVELOPES, "results.json"):
         shutil.copy(two / name, one / name)
         shutil.copy(two / "checksums" / f"{name}.txt", one / "checksums" / f"{name}.txt")
     assert failing(one) == "inside"
