@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.findings import Effect, Finding
 from ..outputs.document import MARK, OutputDocument
-from ..rules.types import Effect, Finding
 
 CELL_CHECK = "sacro_deltab suppression"  # one key for primary and complementary cells alike
 BROKEN = "the check could not be completed, so the output stays inside"

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base.findings import Effect
 from ..base.verdicts import worst
-from ..rules.types import Effect
 from .layout import ENVELOPES, STATEMENT, STRUCTURE
 from .policy import Policy
 from .viewer import file_statuses, listed_files

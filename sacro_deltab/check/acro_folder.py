@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.findings import Effect, Finding, note
 from ..inert.content import Content
 from ..inert.reading import IMAGES, read_content
 from ..inert.snapshot import Snapshot
 from ..inert.tabular import MARKS, MISSING, TableData, number
 from ..judging.documents import _judge_text
-from ..judging.report import FileReport, Noted, Report, note
+from ..judging.report import FileReport, Report
 from .context import Context
 from .detect import screen
 from .folder import SUMMARIES
@@ -65,7 +66,9 @@ def check_acro(
             file = _file(record, ref, files, contents, counts, context, min_n)
             file.add(*(finding for names, finding in pairs if ref.name in names))
             if n_protected and not file.kept_inside:
-                file.add(note("exact-n", "block", "It rests on an exact N beside an add_remove model.", next_step=_N))
+                file.add(
+                    note("exact-n", Effect.BLOCK, "It rests on an exact N beside an add_remove model.", next_step=_N)
+                )
             report.outputs.append(file)
             if file.kept_inside:
                 report.kept_inside.append(file.file)
@@ -84,7 +87,7 @@ def _file(
     snapshot, content = files.get(ref.name), contents.get(ref.name)
     if snapshot is None or content is None:
         report.add(
-            note("missing-file", "block", f"{ref.name} cannot be judged: it is not in the folder or unreadable.")
+            note("missing-file", Effect.BLOCK, f"{ref.name} cannot be judged: it is not in the folder or unreadable.")
         )
         return report
     report.sha256, report.n_bytes, report.kind = snapshot.sha256, len(snapshot.data), content.kind
@@ -93,30 +96,30 @@ def _file(
         from .session_folder import keeps_inside
 
         report.kept_inside = keeps_inside(record)
-        report.add(note("kept-inside", "block", "ACRO's own summary says: do not release."))
+        report.add(note("kept-inside", Effect.BLOCK, "ACRO's own summary says: do not release."))
         return report
     report.add(*_texts(record))
     if record.status == "fail":
-        report.add(note("acro-status", "block", "ACRO's own checks failed it."))
-    report.add(*(Noted.of_remark(remark) for remark in content.remarks))
+        report.add(note("acro-status", Effect.BLOCK, "ACRO's own checks failed it."))
+    report.add(*(remark for remark in content.remarks))
     grid = _grid(content)
     if record.type == "table" and grid is not None:
         report.add(*_table(record, ref, grid, counts, min_n, context.ruleset.parameters))
         report.type = "count_table" if _is_count(record, grid) else None
     elif record.type == "table":
-        report.add(note("empty", "block", "The table has no rows of numbers; an empty table never passes."))
+        report.add(note("empty", Effect.BLOCK, "The table has no rows of numbers; an empty table never passes."))
     elif content.kind in IMAGES:
-        report.add(note("not-judged", "block", "not judged: missing the numbers that are drawn", next_step=_OWN))
+        report.add(note("not-judged", Effect.BLOCK, "not judged: missing the numbers that are drawn", next_step=_OWN))
     elif record.type == "regression" and content.kind == "table":
         report.add(*_regression(record, content, context))
     else:
-        report.add(*(Noted.of_remark(remark) for remark in screen(content, context.known, ref.name)))
-        report.add(note("not-judged", "block", "not judged: missing what kind of output it is", next_step=_OWN))
+        report.add(*(remark for remark in screen(content, context.known, ref.name)))
+        report.add(note("not-judged", Effect.BLOCK, "not judged: missing what kind of output it is", next_step=_OWN))
     if report.verdict == "pass":
         report.add(
             note(
                 "acro-record",
-                "review",
+                Effect.REVIEW,
                 "A plain ACRO record was judged from its cells alone.",
                 asks=_ASK,
                 next_step=_OWN,
@@ -125,16 +128,20 @@ def _file(
     return report
 
 
-def _texts(record: Record) -> Iterator[Noted]:
+def _texts(record: Record) -> Iterator[Finding]:
     for text in [*(record.raw.get("comments") or []), record.raw.get("exception")]:
         if isinstance(text, str):
             yield from _judge_text(f"a comment of record {record.uid!r}", text)
     strange = sorted(k for k in record.properties if k not in ("method", "mitigation", "dof"))
     if strange:
-        yield note("extra-keys", "block", f"record {record.uid!r}: properties nobody judges: {', '.join(strange[:5])}.")
+        yield note(
+            "extra-keys", Effect.BLOCK, f"record {record.uid!r}: properties nobody judges: {', '.join(strange[:5])}."
+        )
     match = re.search(r"dof\s*=\s*(\d+)", record.summary)
     if match is not None and int(match.group(1)) < 10:
-        yield note("small-count-in-text", "block", "`summary` states small degrees of freedom, which gives N away.")
+        yield note(
+            "small-count-in-text", Effect.BLOCK, "`summary` states small degrees of freedom, which gives N away."
+        )
 
 
 def _grid(content: Content | None) -> Grid | None:
@@ -187,27 +194,30 @@ def _table(
     counts: Mapping[Any, tuple[str, Grid]],
     min_n: int,
     numbers: Mapping[str, Any],
-) -> Iterator[Noted]:
+) -> Iterator[Finding]:
     if not grid.cells or not any(True for _ in _numbers(grid)):
-        yield note("empty", "block", "The table has no numbers; an empty table never passes.")
+        yield note("empty", Effect.BLOCK, "The table has no numbers; an empty table never passes.")
         return
     if not ref.sdc.get("summary") or not record.raw.get("fair"):
         yield note(
-            "unchecked", "block", "ACRO ran no check on this table (a callable or unknown statistic).", next_step=_OWN
+            "unchecked",
+            Effect.BLOCK,
+            "ACRO ran no check on this table (a callable or unknown statistic).",
+            next_step=_OWN,
         )
     if grid.header_rows > 1 or any("('" in str(key) for key in record.raw.get("outcome") or ()):
         yield note(
             "multi-index",
-            "block",
+            Effect.BLOCK,
             "It has several header rows: the viewer paints its red cells on wrong cells.",
             next_step="Release one flat table for each statistic.",
         )
     for name in (*grid.rows, *grid.columns):
         if name[:1] in ("=", "+", "-", "@", "\t", "\r") and number(name) is None:
-            yield note("formula", "block", "A name starts like a spreadsheet formula.")
+            yield note("formula", Effect.BLOCK, "A name starts like a spreadsheet formula.")
             break
     if len(set(grid.rows)) != len(grid.rows) or len(set(grid.columns)) != len(grid.columns):
-        yield note("duplicate-names", "block", "Two rows or two columns have the same name.")
+        yield note("duplicate-names", Effect.BLOCK, "Two rows or two columns have the same name.")
     if _is_count(record, grid):
         yield from _counts(grid, min_n, int(numbers["round_n_base"]), int(numbers["round_n_below"]))
         yield from _margins(grid)
@@ -215,13 +225,13 @@ def _table(
     yield from _means(grid, counts, min_n, int(numbers["mean_decimals"]))
 
 
-def _counts(grid: Grid, min_n: int, base: int, below: int) -> Iterator[Noted]:
+def _counts(grid: Grid, min_n: int, base: int, below: int) -> Iterator[Finding]:
     small = [(i, j) for i, j, value in _numbers(grid) if value < min_n]
     if small:
         i, j = small[0]
         yield note(
             "small-cells",
-            "block",
+            Effect.BLOCK,
             f"{len(small)} cells count fewer than {min_n} people (zeros included), the first at "
             f"row {grid.rows[i]!r}, column {grid.columns[j] if j < len(grid.columns) else j + 1!r}.",
             outside="Cells are below the threshold.",
@@ -230,10 +240,10 @@ def _counts(grid: Grid, min_n: int, base: int, below: int) -> Iterator[Noted]:
     values = [value for _, _, value in _numbers(grid)]
     if any(value < below for value in values) and any(value % base for value in values):
         what = f"Counts are not rounded to the nearest {base} although one is below {below}."
-        yield note("not-rounded", "block", what)
+        yield note("not-rounded", Effect.BLOCK, what)
 
 
-def _margins(grid: Grid) -> Iterator[Noted]:
+def _margins(grid: Grid) -> Iterator[Finding]:
     """A blank cell in a line whose total and other cells are printed."""
     total_column = next((j for j, name in enumerate(grid.columns) if name.strip().lower() in ("all", "total")), None)
     total_row = next((i for i, name in enumerate(grid.rows) if name.strip().lower() in ("all", "total")), None)
@@ -248,17 +258,19 @@ def _margins(grid: Grid) -> Iterator[Noted]:
         if len(hidden) == 1 and len(line) > 2:
             yield note(
                 "margins",
-                "block",
+                Effect.BLOCK,
                 "A hidden cell follows from the total and the other cells of its line.",
                 next_step="Hide a second cell of the line or drop the totals.",
             )
             return
 
 
-def _means(grid: Grid, counts: Mapping[Any, tuple[str, Grid]], min_n: int, decimals: int) -> Iterator[Noted]:
+def _means(grid: Grid, counts: Mapping[Any, tuple[str, Grid]], min_n: int, decimals: int) -> Iterator[Finding]:
     beside = counts.get(grid.key)
     if beside is None:
-        yield note("not-judged", "block", "not judged: missing the number of people behind each cell", next_step=_OWN)
+        yield note(
+            "not-judged", Effect.BLOCK, "not judged: missing the number of people behind each cell", next_step=_OWN
+        )
     else:
         n_of = {(i, j): value for i, j, value in _numbers(beside[1])}
         shown = [(i, j) for i, j, _ in _numbers(grid)]
@@ -266,29 +278,29 @@ def _means(grid: Grid, counts: Mapping[Any, tuple[str, Grid]], min_n: int, decim
         if small:
             yield note(
                 "small-cells",
-                "block",
+                Effect.BLOCK,
                 f"{len(small)} cells rest on fewer than {min_n} people (by {beside[0]}).",
                 outside="Cells are below the threshold.",
                 next_step="Merge small groups.",
             )
         yield note(
             "acro-record",
-            "review",
+            Effect.REVIEW,
             f"Counts were read from {beside[0]}, which counts rows, not people with a value.",
             asks=("Does every person counted there have a value here?",),
         )
     unrounded = sum(1 for _, _, value in _numbers(grid) if abs(value - round(value, decimals)) > 1e-9)
     if unrounded:
         yield note(
-            "not-rounded", "block", f"{unrounded} values have more decimal places than {decimals}.", next_step=_OWN
+            "not-rounded", Effect.BLOCK, f"{unrounded} values have more decimal places than {decimals}.", next_step=_OWN
         )
 
 
-def _regression(record: Record, content: Content, context: Context) -> Iterator[Noted]:
+def _regression(record: Record, content: Content, context: Context) -> Iterator[Finding]:
     dof = record.properties.get("dof")
     least = int(context.ruleset.parameters.get("min_residual_dof", 10))
     if not isinstance(dof, int | float) or dof < least:
-        yield note("dof", "block", "not judged: missing the residual degrees of freedom, or they are too few")
+        yield note("dof", Effect.BLOCK, "not judged: missing the residual degrees of freedom, or they are too few")
     table: TableData = content.data
     rough = 0
     for row in table.rows:
@@ -297,16 +309,18 @@ def _regression(record: Record, content: Content, context: Context) -> Iterator[
             if number(cell) is not None and len(digits.rstrip("0")) > 3:
                 rough += 1
     if rough:
-        yield note("not-rounded", "block", f"{rough} values have more than three significant figures.", next_step=_OWN)
+        yield note(
+            "not-rounded", Effect.BLOCK, f"{rough} values have more than three significant figures.", next_step=_OWN
+        )
     yield note(
         "acro-record",
-        "review",
+        Effect.REVIEW,
         "A regression table cannot show whether one person decides a coefficient.",
         asks=("Does any coefficient rest on a dummy that is 1 for fewer than the minimum number of people?",),
     )
 
 
-def _differencing(grids: list[tuple[str, Grid]], min_n: int) -> Iterator[tuple[frozenset[str], Noted]]:
+def _differencing(grids: list[tuple[str, Grid]], min_n: int) -> Iterator[tuple[frozenset[str], Finding]]:
     """Two count tables of the same groups whose cells differ by a few people."""
     for a, (name, grid) in enumerate(grids):
         for other, second in grids[a + 1 :]:
@@ -319,7 +333,7 @@ def _differencing(grids: list[tuple[str, Grid]], min_n: int) -> Iterator[tuple[f
                     frozenset({name, other}),
                     note(
                         "differencing",
-                        "block",
+                        Effect.BLOCK,
                         f"{name} and {other} count the same groups and differ by fewer than {min_n} people: "
                         "their difference describes those few.",
                         outside="Two tables of the same groups differ by a few people.",

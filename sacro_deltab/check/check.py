@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError, UnreadableError
+from ..base.findings import Effect, note
 from ..inert.limits import DEFAULT, Limits
 from ..inert.reading import read_content
 from ..inert.snapshot import Snapshot, take
-from ..judging.report import FileReport, Report, note
+from ..judging.report import FileReport, Report
 from .acro_folder import check_acro
 from .context import Context
 from .facts_file import read_facts
@@ -170,7 +171,7 @@ def _check_singles(files: list[tuple[Path, str]], context: Context) -> Report:
             snapshot = take(path, name, context.limits)
         except UnreadableError as error:
             failed = FileReport(name)
-            failed.add(note("unreadable", "block", f"Not read: {error.what}.", next_step=error.next_step))
+            failed.add(note("unreadable", Effect.BLOCK, f"Not read: {error.what}.", next_step=error.next_step))
             report.outputs.append(failed)
             continue
         report.outputs += check_file(snapshot, local)
@@ -207,7 +208,7 @@ def _check_folder(root: Path, context: Context, ledger: str | Path | None) -> Re
     try:
         entries = list_folder(root, context.limits)
     except UnreadableError as error:
-        report.folder_findings.append(note("folder", "block", f"{root.name}: {error.what}."))
+        report.folder_findings.append(note("folder", Effect.BLOCK, f"{root.name}: {error.what}."))
         return report
     if not any(entry.kind == "file" for entry in entries) and not any(entry.kind == "link" for entry in entries):
         raise InputError("the folder holds no files", path=root)
@@ -217,7 +218,7 @@ def _check_folder(root: Path, context: Context, ledger: str | Path | None) -> Re
         report.folder_findings.append(
             note(
                 "federated",
-                "block",
+                Effect.BLOCK,
                 "This is a federated evidence folder: it holds exact counts, sums and maxima of each "
                 "cell, without suppression.",
                 next_step="Use `sacro-deltab aggregate` on certified node files instead.",
@@ -226,7 +227,7 @@ def _check_folder(root: Path, context: Context, ledger: str | Path | None) -> Re
     if "results.json" not in names:
         if any(entry.top == "inside" for entry in entries):
             report.folder_findings.append(
-                note("no-results", "block", "There is an inside/ but no results.json: not a finished session.")
+                note("no-results", Effect.BLOCK, "There is an inside/ but no results.json: not a finished session.")
             )
         files = [(root / entry.name, entry.name) for entry in entries if entry.kind == "file"]
         report.extend(_check_singles(files, context))
@@ -257,7 +258,7 @@ def _check_results_folder(
         report.folder_findings += faults
     else:
         report.folder_findings.append(
-            note("config", "review", "There is no config.json: ACRO's thresholds are unknown.")
+            note("config", Effect.REVIEW, "There is no config.json: ACRO's thresholds are unknown.")
         )
     if config is not None:
         report.thresholds, faults = threshold_findings(config, context.ruleset.parameters)
@@ -295,7 +296,7 @@ def _read_listed(
             try:
                 files[name] = take(root / name, name, limits)
             except UnreadableError as error:
-                report.folder_findings.append(note("unreadable", "block", f"{name}: {error.what}."))
+                report.folder_findings.append(note("unreadable", Effect.BLOCK, f"{name}: {error.what}."))
     return files
 
 
@@ -306,7 +307,7 @@ def _foreign_json(entries: list[Entry], records: list[Record]) -> Iterable[Any]:
         if entry.kind == "file" and "/" not in entry.name and entry.name.lower().endswith(".json"):
             if entry.name in listed or entry.top in STRUCTURE_FOLDERS or entry.name in ("results.json", "config.json"):
                 continue
-            yield note("foreign-json", "block", f"{entry.name}: the viewer may take it for the session itself.")
+            yield note("foreign-json", Effect.BLOCK, f"{entry.name}: the viewer may take it for the session itself.")
 
 
 def _ledger_view(root: Path, ledger: str | Path | None, context: Context) -> LedgerView:

@@ -1,6 +1,6 @@
 """Find per-subject data by what it is, whatever its name: vectors of N, ages, deltas, raw rows, N itself.
 
-Every detector answers with `Remark`s. An array without a type of its own is blocked on suspicion; inside a
+Every detector answers with `Finding`s. An array without a type of its own is blocked on suspicion; inside a
 document that matches its schema the same sight asks for a person, because J or F can equal N by chance.
 """
 
@@ -10,7 +10,8 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator
 
-from ..inert.content import ArrayInfo, Content, Remark, last_name
+from ..base.findings import Effect, Finding, note
+from ..inert.content import ArrayInfo, Content, last_name
 from .hidden_n import recovered_ns
 from .identities import identities
 from .known import Known
@@ -88,7 +89,7 @@ def cohort_matches(values: array[float], known: Known) -> Iterator[str]:
                 yield f"more than half of the values stand in the cohort's {name}"
 
 
-def screen(content: Content, known: Known, name: str, *, typed: bool = False) -> list[Remark]:
+def screen(content: Content, known: Known, name: str, *, typed: bool = False) -> list[Finding]:
     """All remarks about per-subject data in one file.
 
     Parameters
@@ -102,15 +103,15 @@ def screen(content: Content, known: Known, name: str, *, typed: bool = False) ->
         local.add_ns([n])
         if not typed or how == "the file name":
             remarks.append(
-                Remark(
+                note(
                     "n-given-away",
+                    Effect.REVIEW if how == "the file name" and typed else Effect.BLOCK,
                     f"N = {n} can be read from {how}.",
-                    f"N can be read from {how}.",
-                    "review" if how == "the file name" and typed else "block",
-                    "Round N by the rules and leave it out of names and spectra.",
+                    outside=f"N can be read from {how}.",
+                    next_step="Round N by the rules and leave it out of names and spectra.",
                 )
             )
-    suspicion = "review" if typed else "block"
+    suspicion = Effect.REVIEW if typed else Effect.BLOCK
     split = {info.place.removesuffix("[column 0]") for info in content.arrays if info.place.endswith("[column 0]")}
     for info in content.arrays:
         apart = info.place in split or (content.kind == "table" and len(info.shape) == 2)
@@ -118,37 +119,39 @@ def screen(content: Content, known: Known, name: str, *, typed: bool = False) ->
     for item in content.items:
         if item.shape and len(item.shape) == 1 and ID_NAMES.search(last_name(item.place)) and item.shape[0] >= 5:
             remarks.append(
-                Remark(
+                note(
                     "identifiers",
+                    Effect.BLOCK,
                     f"{item.place} reads as identifiers of people.",
-                    "It has a column of identifiers.",
-                    "block",
+                    outside="It has a column of identifiers.",
                 )
             )
     remarks += identities(content) if known.noise_word != "one_release" else []
     return _once(remarks)
 
 
-def _array_remarks(info: ArrayInfo, known: Known, suspicion: str, *, columns_apart: bool = False) -> Iterator[Remark]:
+def _array_remarks(
+    info: ArrayInfo, known: Known, suspicion: Effect, *, columns_apart: bool = False
+) -> Iterator[Finding]:
     # columns_apart: the columns of this matrix are arrays of their own and are looked at there
     place = info.place
     lengths = [side for side in info.shape if side in known.ns]
     if lengths:
-        yield Remark(
+        yield note(
             "dimension-n",
-            f"{place} has a side of {lengths[0]}, the number of people: one value per subject.",
-            "An array has as many entries as there are people.",
             suspicion,
-            "Only statistics over people may leave.",
+            f"{place} has a side of {lengths[0]}, the number of people: one value per subject.",
+            outside="An array has as many entries as there are people.",
+            next_step="Only statistics over people may leave.",
         )
     named = SUBJECT_NAMES.get(last_name(place))
-    if named and info.size >= 5 and suspicion == "block":
-        yield Remark(
+    if named and info.size >= 5 and suspicion is Effect.BLOCK:
+        yield note(
             f"type-{named}",
+            Effect.BLOCK,
             f"{place} is {named} by name, {_sides(info)} values.",
-            f"It holds {named}.",
-            "block",
-            "Per-subject values never leave.",
+            outside=f"It holds {named}.",
+            next_step="Per-subject values never leave.",
         )
     if info.values is None:
         return
@@ -157,14 +160,14 @@ def _array_remarks(info: ArrayInfo, known: Known, suspicion: str, *, columns_apa
         [] if columns_apart else [info.values] if flat else [info.column(i) for i in range(min(info.shape[-1], 200))]
     )
     rows = len(info.shape) == 2 and info.shape[0] >= MIN_LENGTH and info.shape[1] >= 2
-    if rows and suspicion == "block" and len(info.values) == info.size:
+    if rows and suspicion is Effect.BLOCK and len(info.values) == info.size:
         guess = guess_matrix(info.values, info.shape)
-        yield Remark(
+        yield note(
             f"type-{guess.type}",
+            Effect.BLOCK,
             f"{place} ({_sides(info)}) reads as {guess.type}: {guess.inside}.",
-            f"It reads as {guess.outside}.",
-            "block",
-            "Per-subject values never leave.",
+            outside=f"It reads as {guess.outside}.",
+            next_step="Per-subject values never leave.",
         )
     for column in columns:
         if column is None or len(column) < 5:
@@ -172,30 +175,30 @@ def _array_remarks(info: ArrayInfo, known: Known, suspicion: str, *, columns_apa
         yield from _vector_remarks(place, column, known, suspicion)
 
 
-def _vector_remarks(place: str, column: array[float], known: Known, suspicion: str) -> Iterator[Remark]:
-    guess = guess_vector(column) if suspicion == "block" or len(column) in known.ns else None
+def _vector_remarks(place: str, column: array[float], known: Known, suspicion: Effect) -> Iterator[Finding]:
+    guess = guess_vector(column) if suspicion is Effect.BLOCK or len(column) in known.ns else None
     if guess is not None:
-        effect = "block" if suspicion == "block" or guess.strong else suspicion
-        yield Remark(
+        effect = Effect.BLOCK if suspicion is Effect.BLOCK or guess.strong else suspicion
+        yield note(
             f"type-{guess.type}",
-            f"{place} reads as {guess.type}: {guess.inside}.",
-            f"It holds {guess.outside}.",
             effect,
-            "Per-subject values never leave.",
+            f"{place} reads as {guess.type}: {guess.inside}.",
+            outside=f"It holds {guess.outside}.",
+            next_step="Per-subject values never leave.",
         )
     if known.released:
         for what in released_matches(column, known):
-            yield Remark("adds-up", f"{place}: {what}.", "A column adds up to a released value.", suspicion)
+            yield note("adds-up", suspicion, f"{place}: {what}.", outside="A column adds up to a released value.")
     if known.columns:
         for what in cohort_matches(column, known):
-            yield Remark("cohort-values", f"{place}: {what}.", "It holds values of people.", "block")
+            yield note("cohort-values", Effect.BLOCK, f"{place}: {what}.", outside="It holds values of people.")
 
 
 def _sides(info: ArrayInfo) -> str:
     return "×".join(str(side) for side in info.shape)
 
 
-def _once(remarks: Iterable[Remark]) -> list[Remark]:
+def _once(remarks: Iterable[Finding]) -> list[Finding]:
     seen: set[tuple[str, str]] = set()
     out = []
     for remark in remarks:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.errors import UnreadableError
+from ..base.findings import Effect, Finding, note
 from ..base.names import fold, path_problem
 from ..build.results import CERTIFICATE
 from ..inert.limits import Limits
-from ..judging.report import Noted, note
 
 STRUCTURE = frozenset({"results.json", "config.json"})
 STRUCTURE_FOLDERS = frozenset({"checksums", "inside"})
@@ -73,29 +73,29 @@ def _kind(mode: int) -> str:
     return "file" if stat.S_ISREG(mode) else "special"
 
 
-def listing_findings(entries: list[Entry]) -> Iterator[Noted]:
+def listing_findings(entries: list[Entry]) -> Iterator[Finding]:
     """Links, devices, names that collide or that the viewer takes for its own."""
     seen: dict[str, str] = {}
     for entry in entries:
         if entry.kind == "link":
             yield note(
                 "symlink",
-                "block",
+                Effect.BLOCK,
                 f"{entry.name} is a symbolic link; what it points to can change after the check.",
                 next_step="Put the file itself in its place.",
             )
         elif entry.kind == "special":
-            yield note("special-file", "block", f"{entry.name} is not an ordinary file.")
+            yield note("special-file", Effect.BLOCK, f"{entry.name} is not an ordinary file.")
         other = seen.setdefault(fold(entry.name), entry.name)
         if other != entry.name:
-            yield note("name-collision", "block", f"{entry.name} and {other} are one name on some systems.")
+            yield note("name-collision", Effect.BLOCK, f"{entry.name} and {other} are one name on some systems.")
         if entry.top in STRUCTURE_FOLDERS:
             continue
         if fold(entry.name) in {"outputs.json", "summary.txt", "missing-files.txt"}:
-            yield note("viewer-name", "block", f"{entry.name} is a name the viewer uses itself.")
+            yield note("viewer-name", Effect.BLOCK, f"{entry.name} is a name the viewer uses itself.")
         reason = path_problem(entry.name)
         if reason:
-            yield note("bad-name", "block", f"{entry.name!r}: {reason}.")
+            yield note("bad-name", Effect.BLOCK, f"{entry.name!r}: {reason}.")
 
 
 def bad_file_name(name: object) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ..inert.content import Content, Remark, last_name
+from ..base.findings import Effect, Finding, note
+from ..inert.content import Content, last_name
 
 
-def identities(content: Content) -> list[Remark]:
+def identities(content: Content) -> list[Finding]:
     """Relations between weights that hold exactly before separate noise and not after.
 
     b2 = −(1 − b1·γ); b1/γ·ev is one number (the variance of age). Weights worked out together from one noisy
@@ -14,7 +15,7 @@ def identities(content: Content) -> list[Remark]:
     b1, gamma = content.array_named("b1", "beta1"), content.array_named("gamma")
     ev = content.array_named("explained_variance_", "explained_variance", "ev")
     b2 = _scalar(content, "b2", "beta2")
-    out: list[Remark] = []
+    out: list[Finding] = []
     if b1 is None or gamma is None or b1.values is None or gamma.values is None or len(b1.values) != len(gamma.values):
         return out
     if b2 is not None:
@@ -36,10 +37,11 @@ def _scalar(content: Content, *names: str) -> float | None:
     return info.values[0] if info is not None and info.values is not None and len(info.values) == 1 else None
 
 
-def _no_noise(what: str) -> Remark:
-    return Remark(
+def _no_noise(what: str) -> Finding:
+    return note(
         "no-noise",
+        Effect.BLOCK,
         f"{what}: no noise was added to each of them.",
-        "The parameters are related exactly: no noise was added to each of them.",
+        outside="The parameters are related exactly: no noise was added to each of them.",
         next_step="Make the weights with `sacro-deltab run`, which draws the noise before anything is worked out.",
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import SacroDeltabError, UnreadableError
+from ..base.findings import Effect, Finding, note
 from ..base.strict import parse
 from ..inert.snapshot import Snapshot
 from ..judging.evidence import statement_digest, statement_name
-from ..judging.report import Noted, note
 
 if TYPE_CHECKING:
     from ..ledger import Ledger
@@ -28,7 +28,7 @@ class LedgerView:
     """
 
     counts: bool = False
-    findings: list[Noted] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     ledger: Ledger | None = None
     # (file name, digest) → the spends it closes: two trainings on one basis write one public centre
     closed: dict[tuple[str | None, str], set[int]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ def open_view(url: str | Path | None, pinned: list[Mapping[str, str]], *, named:
             view.findings.append(
                 note(
                     "ledger",
-                    "label",
+                    Effect.LABEL,
                     "A ledger was given, but no trust file or profile pins one: it counts for nothing.",
                     next_step="Give --trust FILE or --profile FILE.",
                 )
@@ -87,7 +87,7 @@ def open_view(url: str | Path | None, pinned: list[Mapping[str, str]], *, named:
         view.findings.append(
             note(
                 "ledger",
-                "block" if named else "label",
+                Effect.BLOCK if named else Effect.LABEL,
                 f"The ledger cannot be used: {error.what}.",
                 next_step=error.next_step,
             )
@@ -96,14 +96,14 @@ def open_view(url: str | Path | None, pinned: list[Mapping[str, str]], *, named:
         return view
     if not view.ledger.pinned:
         view.findings.append(
-            note("ledger", "label", "This ledger is not the one that the TRE pinned; it counts for nothing.")
+            note("ledger", Effect.LABEL, "This ledger is not the one that the TRE pinned; it counts for nothing.")
         )
         return view
     if not report.ok:
         view.findings.append(
             note(
                 "ledger",
-                "block",
+                Effect.BLOCK,
                 f"The pinned ledger does not hold: {report.problems[0]}.",
                 next_step="Run `sacro-deltab ledger verify`.",
             )
@@ -142,7 +142,7 @@ def spend_of(view: LedgerView, files: Iterable[Snapshot], statement: Mapping[str
     return named if named in common else min(common, default=None)
 
 
-def statement_findings(view: LedgerView, spend: int | None, entry: Mapping[str, Any]) -> Iterable[Noted]:
+def statement_findings(view: LedgerView, spend: int | None, entry: Mapping[str, Any]) -> Iterable[Finding]:
     """The statement about the noise, which a certificate repeats: word for word the one that was closed with it."""
     if entry["privacy"] is None:
         return
@@ -156,7 +156,7 @@ def statement_findings(view: LedgerView, spend: int | None, entry: Mapping[str, 
 
 def spend_findings(
     view: LedgerView, spend: int, facts: Facts, statement: Mapping[str, Any] | None, name: str
-) -> Iterable[Noted]:
+) -> Iterable[Finding]:
     """What the evidence says of the noise, held against the entry that paid for it."""
     paid = view.spends.get(spend)
     if paid is None:
@@ -188,21 +188,21 @@ def _equal(recorded: Any, booked: Any) -> bool:
     return bool(recorded == booked)
 
 
-def _differs(what: str) -> Noted:
+def _differs(what: str) -> Finding:
     return note(
         "ledger-differs",
-        "block",
+        Effect.BLOCK,
         what,
         outside="What is said of the noise is not what the ledger holds.",
         next_step="Run the session again; the ledger decides.",
     )
 
 
-def unproved(what: str) -> Noted:
+def unproved(what: str) -> Finding:
     """Noise that rests on the folder's own word."""
     return note(
         "noise-unproved",
-        "review",
+        Effect.REVIEW,
         what,
         asks=_ASK,
         next_step="Check with --ledger URL and a trust file or profile that pins it.",

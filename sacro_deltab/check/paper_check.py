@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import SacroDeltabError
+from ..base.findings import Effect, Finding, note
 from ..build.results import CERTIFICATE
-from ..judging.report import FileReport, Noted, note
+from ..judging.report import FileReport
 from .folder import CERTIFICATES
 
 if TYPE_CHECKING:
@@ -25,26 +26,26 @@ def judge_certificate(session: Session, report: FileReport) -> None:
     for name, judge in (("certificate.json", _statement), (ENVELOPE, _envelope), (CERTIFICATE, _text)):
         snapshot = session.files.get(name)
         if snapshot is None:
-            report.add(note("certificate", "block", f"There is no {name}.", next_step=_STEP))
+            report.add(note("certificate", Effect.BLOCK, f"There is no {name}.", next_step=_STEP))
             continue
         try:
             report.add(*judge(session, snapshot.data))
         except SacroDeltabError as error:
-            report.add(note("certificate", "block", f"{name} is no certificate: {error.what}.", next_step=_STEP))
+            report.add(note("certificate", Effect.BLOCK, f"{name} is no certificate: {error.what}.", next_step=_STEP))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             what = type(error).__name__
-            report.add(note("certificate", "block", f"{name} is no certificate ({what}).", next_step=_STEP))
+            report.add(note("certificate", Effect.BLOCK, f"{name} is no certificate ({what}).", next_step=_STEP))
 
 
-def _text(session: Session, data: bytes) -> Iterator[Noted]:
+def _text(session: Session, data: bytes) -> Iterator[Finding]:
     """The text that the viewer shows: what the envelope makes, byte for byte."""
     from ..certificate.shown import shown_envelope
 
     if shown_envelope(session.files[ENVELOPE].data) != data:
-        yield note("certificate", "block", f"{CERTIFICATE} is not the text of the signed record.", next_step=_STEP)
+        yield note("certificate", Effect.BLOCK, f"{CERTIFICATE} is not the text of the signed record.", next_step=_STEP)
 
 
-def _statement(session: Session, data: bytes) -> Iterator[Noted]:
+def _statement(session: Session, data: bytes) -> Iterator[Finding]:
     from ..base.canonical import read_canonical
 
     statement = read_canonical(data, path="certificate.json", what="statement")
@@ -52,7 +53,7 @@ def _statement(session: Session, data: bytes) -> Iterator[Noted]:
     yield from _rebuilt(session, statement)
 
 
-def _subjects(session: Session, statement: Any) -> Iterator[Noted]:
+def _subjects(session: Session, statement: Any) -> Iterator[Finding]:
     named = {
         str(s["name"]): str(s["digest"]["sha256"]) for s in statement["subject"] if "sha256" in s.get("digest", {})
     }
@@ -60,12 +61,14 @@ def _subjects(session: Session, statement: Any) -> Iterator[Noted]:
         if name in CERTIFICATES:
             continue
         if name not in named:
-            yield note("certificate", "block", f"The certificate does not cover {name}.", next_step=_STEP)
+            yield note("certificate", Effect.BLOCK, f"The certificate does not cover {name}.", next_step=_STEP)
         elif named[name] != snapshot.sha256:
-            yield note("certificate", "block", f"{name} is not the file that the certificate covers.", next_step=_STEP)
+            yield note(
+                "certificate", Effect.BLOCK, f"{name} is not the file that the certificate covers.", next_step=_STEP
+            )
 
 
-def _rebuilt(session: Session, statement: Any) -> Iterator[Noted]:
+def _rebuilt(session: Session, statement: Any) -> Iterator[Finding]:
     """The same statement made again from this folder: every byte must follow from it."""
     from ..certificate.statement import departures
 
@@ -74,23 +77,23 @@ def _rebuilt(session: Session, statement: Any) -> Iterator[Noted]:
         where = ", ".join(parts)
         yield note(
             "certificate",
-            "review",
+            Effect.REVIEW,
             f"The certificate does not follow from this folder and rule set: {where}.",
             next_step=_STEP,
             asks=("Was the certificate made under another rule set or version?",),
         )
 
 
-def _envelope(session: Session, data: bytes) -> Iterator[Noted]:
+def _envelope(session: Session, data: bytes) -> Iterator[Finding]:
     from ..certificate.envelope import parse_envelope
     from ..certificate.seal import placeholder_envelope
 
     if data == placeholder_envelope():
-        yield note("certificate", "label", "Nobody has signed the certificate yet.")
+        yield note("certificate", Effect.LABEL, "Nobody has signed the certificate yet.")
         return
     envelope = parse_envelope(data)
     if envelope.to_bytes() != data:
-        yield note("certificate", "block", "The envelope holds more than payload and signatures.", next_step=_STEP)
+        yield note("certificate", Effect.BLOCK, "The envelope holds more than payload and signatures.", next_step=_STEP)
     from ..base.canonical import read_canonical
 
     statement = read_canonical(envelope.payload, path="certificate.dsse.json", what="statement")
@@ -99,24 +102,24 @@ def _envelope(session: Session, data: bytes) -> Iterator[Noted]:
     yield from _signatures(session, envelope, statement)
 
 
-def _nothing_else(statement: Any) -> Iterator[Noted]:
+def _nothing_else(statement: Any) -> Iterator[Finding]:
     """A signed statement may be of another check than this one, but it holds what statements hold and no more."""
     from ..certificate.types import check_type, schema_problems
 
     check_type(statement)
     problems = schema_problems(statement)
     if problems:
-        yield note("certificate", "block", f"What was signed is no statement: {problems[0]}.", next_step=_STEP)
+        yield note("certificate", Effect.BLOCK, f"What was signed is no statement: {problems[0]}.", next_step=_STEP)
 
 
-def _signatures(session: Session, envelope: ParsedEnvelope, statement: Any) -> Iterator[Noted]:
+def _signatures(session: Session, envelope: ParsedEnvelope, statement: Any) -> Iterator[Finding]:
     from ..certificate.envelope import check_signatures
 
     trust = session.context.trust
     if trust is None:
         yield note(
             "certificate",
-            "review",
+            Effect.REVIEW,
             "Its signatures were not checked: without a trust file anybody may have written it.",
             next_step="Give --trust FILE, or run `sacro-deltab verify`.",
             asks=("Does `sacro-deltab verify` accept this certificate?",),
@@ -125,4 +128,4 @@ def _signatures(session: Session, envelope: ParsedEnvelope, statement: Any) -> I
     made = statement["predicate"]["made"]
     _, problems = check_signatures(envelope, trust, str(made["node"]), (datetime.fromisoformat(str(made["time"])),))
     for problem in problems:
-        yield note("certificate", "block", f"The signed certificate: {problem}.", next_step=_STEP)
+        yield note("certificate", Effect.BLOCK, f"The signed certificate: {problem}.", next_step=_STEP)

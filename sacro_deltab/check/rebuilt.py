@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..base.findings import Effect, Finding, note
 from ..build.picture import picture
 from ..build.record import Header, broken_told, files_of, stub, told_of
 from ..build.results import CERTIFICATE_RECORD, config_faults, own_records, results_bytes
 from ..judging.documents import free_text_of
 from ..judging.judge import Judged
-from ..judging.report import Noted, note
 from ..judging.shape import shaped
 from ..outputs.document import OutputDocument
 from ..rules import decision_to_json, outside_findings
@@ -35,13 +35,13 @@ def rebuild(session: Session, data: bytes, config: Any, config_data: bytes) -> N
         report.folder_findings.append(
             note(
                 "not-rebuilt",
-                "block",
+                Effect.BLOCK,
                 f"The evidence holds a text of another form than the package writes: {', '.join(faults)}.",
                 next_step=_STEP,
             )
         )
     for fault in config_faults(config, config_data, header):
-        report.folder_findings.append(note("config", "block", f"config.json: {fault}.", next_step=_STEP))
+        report.folder_findings.append(note("config", Effect.BLOCK, f"config.json: {fault}.", next_step=_STEP))
     own = own_records(session.evidence, _documents(session))
     others = {
         record.uid: record.raw
@@ -53,7 +53,7 @@ def rebuild(session: Session, data: bytes, config: Any, config_data: bytes) -> N
         report.folder_findings.append(
             note(
                 "not-rebuilt",
-                "block",
+                Effect.BLOCK,
                 "results.json is not, byte for byte, what the package writes of these records: "
                 f"{_where(session.records, own)}.",
                 next_step=_STEP,
@@ -96,44 +96,46 @@ def plotted(session: Session, entry: Mapping[str, Any]) -> OutputDocument | None
     return None if source is None else replace(source, name=entry["name"], title=entry["title"], type="plot")
 
 
-def output_findings(session: Session, record: Record, entry: Mapping[str, Any]) -> Iterator[Noted]:
+def output_findings(session: Session, record: Record, entry: Mapping[str, Any]) -> Iterator[Finding]:
     """The record of one output, its files' names and the texts that somebody chose."""
     yield from free_text_of((str(entry["name"]), str(entry["title"])))
     if list(files_of(entry)) != list(entry["files"]):
-        yield note("not-rebuilt", "block", "The evidence names other files than the package writes.", next_step=_STEP)
+        yield note(
+            "not-rebuilt", Effect.BLOCK, "The evidence names other files than the package writes.", next_step=_STEP
+        )
     expected = session.expected.get(str(entry["name"]))
     fields = ["uid"] if expected is None or expected["uid"] != record.uid else _fields(record.raw, expected)
     if fields:
         yield note(
             "not-rebuilt",
-            "block",
+            Effect.BLOCK,
             f"Its record is not what the package writes of this output: {', '.join(fields)}.",
             next_step=_STEP,
         )
 
 
-def stub_findings(session: Session, entry: Mapping[str, Any]) -> Iterator[Noted]:
+def stub_findings(session: Session, entry: Mapping[str, Any]) -> Iterator[Finding]:
     """The note of an output that stays inside: the one line that its findings make, and nothing else."""
     (name,) = files_of({**entry, "kept_inside": True})
     snapshot = session.files.get(name)
     if snapshot is None or snapshot.data != stub(entry):
-        yield note("stub", "block", "The note of a withheld output holds more than one reason.", next_step=_STEP)
+        yield note("stub", Effect.BLOCK, "The note of a withheld output holds more than one reason.", next_step=_STEP)
 
 
-def picture_findings(session: Session, entry: Mapping[str, Any]) -> Iterator[Noted]:
+def picture_findings(session: Session, entry: Mapping[str, Any]) -> Iterator[Finding]:
     """A PNG must be, byte for byte, the picture of released numbers: then their verdict is the picture's."""
     document = plotted(session, entry)
     found = [session.files[name].data for name in files_of(entry) if name in session.files]
     if document is None or len(found) != 1 or found[0] != picture(document):
         yield note(
             "image",
-            "block",
+            Effect.BLOCK,
             "The picture is not the one that is drawn of released numbers.",
             next_step="Plot a released output, and check where matplotlib has the version that the session had.",
         )
 
 
-def told_findings(session: Session, entry: Mapping[str, Any], judged: Judged, *, certain: bool) -> Iterator[Noted]:
+def told_findings(session: Session, entry: Mapping[str, Any], judged: Judged, *, certain: bool) -> Iterator[Finding]:
     """Status and sentences of the record against those that the rules lead to here.
 
     Under other rules, or without the ledger that the session had, they may differ: then a person reads them, asked once
@@ -149,7 +151,7 @@ def told_findings(session: Session, entry: Mapping[str, Any], judged: Judged, *,
     if certain:
         yield note(
             "told",
-            "block",
+            Effect.BLOCK,
             "What the record says of the output is not what the rules say of it.",
             next_step=_STEP,
         )
@@ -159,7 +161,7 @@ def told_findings(session: Session, entry: Mapping[str, Any], judged: Judged, *,
 
 _ELSEWHERE = note(
     "told",
-    "review",
+    Effect.REVIEW,
     "Records say of their outputs what other rules, or another ledger, may have led to; here the rules say otherwise.",
     next_step="Check with the rule set, the profile and the ledger of the session.",
     asks=("Do the sentences of the records say anything that no rule says?",),

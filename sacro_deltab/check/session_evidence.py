@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import UnreadableError
+from ..base.findings import Effect, Finding, note
 from ..base.strict import DATA, parse
 from ..inert.limits import Limits
 from ..inert.snapshot import take
 from ..judging.evidence import SCHEMA_ID as EVIDENCE_ID
 from ..judging.evidence import evidence_errors
-from ..judging.report import Noted, note
 from ..outputs import OutputDocument
 from ..rules.facts import facts_from_json
 from .folder import Entry
@@ -25,13 +25,13 @@ EVIDENCE = "inside/evidence.json"
 
 def read_evidence_part(
     root: Path, entries: list[Entry], limits: Limits
-) -> tuple[Mapping[str, Any] | None, list[Noted]]:
+) -> tuple[Mapping[str, Any] | None, list[Finding]]:
     """`inside/evidence.json`, strictly; missing or damaged evidence means that nothing can pass."""
     if not any(entry.name == EVIDENCE and entry.kind == "file" for entry in entries):
         return None, [
             note(
                 "no-evidence",
-                "block",
+                Effect.BLOCK,
                 f"not judged: missing {EVIDENCE}; without it no fact about any output is known.",
                 next_step="Check the folder inside the TRE, with its inside/.",
             )
@@ -40,10 +40,10 @@ def read_evidence_part(
     try:
         data = parse(take(root / EVIDENCE, EVIDENCE, wide).data, path=EVIDENCE, bounds=DATA)
     except UnreadableError as error:
-        return None, [note("no-evidence", "block", f"{EVIDENCE} cannot be read: {error.what}.")]
+        return None, [note("no-evidence", Effect.BLOCK, f"{EVIDENCE} cannot be read: {error.what}.")]
     errors = _evidence_errors(data)
     if errors:
-        return None, [note("no-evidence", "block", f"{EVIDENCE} does not match its schema ({errors[0]}).")]
+        return None, [note("no-evidence", Effect.BLOCK, f"{EVIDENCE} does not match its schema ({errors[0]}).")]
     return data, []
 
 
@@ -86,7 +86,7 @@ def evidence_findings(session: Session) -> None:
         report.folder_findings.append(
             note(
                 "rule-set",
-                "label",
+                Effect.LABEL,
                 f"The session used {made['id']} {made['version']}; this check uses "
                 f"{ours['id']} {ours['version']} (another digest). This check's rules decide.",
             )
@@ -94,7 +94,7 @@ def evidence_findings(session: Session) -> None:
     for who in ("declared", "attested"):
         said = evidence["session"][who]
         if set(said["facts"]) - set(session.context.ruleset.facts):
-            report.folder_findings.append(note("evidence", "block", f"Something {who} is no fact of the rules."))
+            report.folder_findings.append(note("evidence", Effect.BLOCK, f"Something {who} is no fact of the rules."))
         report.declared += [
             {
                 "name": name,
@@ -111,13 +111,13 @@ def evidence_findings(session: Session) -> None:
     for entry in evidence["outputs"]:
         for name in entry["files"]:
             if name in seen:
-                report.folder_findings.append(note("evidence", "block", f"The evidence names {name} twice."))
+                report.folder_findings.append(note("evidence", Effect.BLOCK, f"The evidence names {name} twice."))
             seen.add(name)
             if name not in listed:
                 report.folder_findings.append(
                     note(
                         "missing-record",
-                        "block",
+                        Effect.BLOCK,
                         f"{name} is in the evidence but in no record of results.json.",
                         next_step="Finalise the session again; do not edit results.json.",
                     )

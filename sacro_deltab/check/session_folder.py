@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.findings import Effect, note
 from ..inert.reading import kind_of, read_content
 from ..judging.documents import document_of_json
 from ..judging.plausible import repeated_types
-from ..judging.report import FileReport, note
+from ..judging.report import FileReport
 from .folder import CERTIFICATES, SUMMARIES
 from .rebuilt import output_findings, rebuild, stub_findings
 from .records import FileRef, Record
@@ -101,7 +102,7 @@ def _judge_record(session: Session, record: Record) -> list[FileReport]:
             report.add(
                 note(
                     "not-judged",
-                    "block",
+                    Effect.BLOCK,
                     "not judged: missing its entry in the evidence",
                     next_step="Release it through the session.",
                 )
@@ -122,7 +123,7 @@ def _judge_stub(session: Session, record: Record, entry: Mapping[str, Any], repo
     report.add(*judge_withheld(session, entry))
     if report.verdict != "fail":
         report.kept_inside = True
-        report.add(note("kept-inside", "block", "Withheld: only this note is in the folder, not the table."))
+        report.add(note("kept-inside", Effect.BLOCK, "Withheld: only this note is in the folder, not the table."))
         session.report.kept_inside.append(report.file)
 
 
@@ -132,7 +133,7 @@ def file_report(session: Session, ref: FileRef) -> FileReport:
     report = FileReport(ref.name)
     if snapshot is None:
         report.add(
-            note("missing-file", "block", f"{ref.name} cannot be judged: it is not in the folder or unreadable.")
+            note("missing-file", Effect.BLOCK, f"{ref.name} cannot be judged: it is not in the folder or unreadable.")
         )
         return report
     report.sha256, report.n_bytes, report.kind = snapshot.sha256, len(snapshot.data), kind_of(snapshot.data)
@@ -141,14 +142,14 @@ def file_report(session: Session, ref: FileRef) -> FileReport:
 
 def _judge_paper(session: Session, record: Record, report: FileReport) -> None:
     if report.file in SUMMARIES and session.evidence is not None:
-        report.add(note("summary-record", "block", "ACRO's summary of a session of ours stays in inside/."))
+        report.add(note("summary-record", Effect.BLOCK, "ACRO's summary of a session of ours stays in inside/."))
         return
     if report.file in SUMMARIES:
         report.kept_inside = keeps_inside(record)
         if not report.kept_inside:
-            report.add(note("summary-record", "block", "ACRO's summary stands in a record that does not say so."))
+            report.add(note("summary-record", Effect.BLOCK, "ACRO's summary stands in a record that does not say so."))
             return
-        report.add(note("kept-inside", "block", "ACRO's own summary says: do not release."))
+        report.add(note("kept-inside", Effect.BLOCK, "ACRO's own summary says: do not release."))
         session.report.kept_inside.append(report.file)
         return
     from .paper_check import judge_certificate

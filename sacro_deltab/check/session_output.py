@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..base.errors import InputError, SacroDeltabError
+from ..base.findings import Effect, Finding, note
 from ..inert.reading import IMAGES
 from ..judging.documents import marked_rows
 from ..judging.judge import Judged
 from ..judging.plausible import cells_of_text, linked, shape_findings
-from ..judging.report import FileReport, Noted, note
+from ..judging.report import FileReport
 from ..outputs import MARK, OutputDocument
 from ..rules.facts import Fact, Facts, Provider, facts_from_json
 from .detect import screen
@@ -35,7 +36,7 @@ def judge_output_record(session: Session, record: Record, entry: Mapping[str, An
     elif entry["type"] == "plot":
         _judge_plot(session, entry, shared)
     else:
-        shared.add(note("not-judged", "block", "not judged: missing the JSON document of this output"))
+        shared.add(note("not-judged", Effect.BLOCK, "not judged: missing the JSON document of this output"))
     if spend is not None:
         said = facts_from_json(entry["facts"], recorded=True)
         shared.add(*spend_findings(session.view, spend, said, entry["privacy"], str(entry["name"])))
@@ -61,7 +62,7 @@ def _document(
     if document is None:
         return None
     if (document.name, document.type, document.title) != (entry["name"], entry["type"], entry["title"]):
-        shared.add(note("evidence", "block", "Its name, type or title is not the one the evidence records."))
+        shared.add(note("evidence", Effect.BLOCK, "Its name, type or title is not the one the evidence records."))
     for report in reports:
         content, snapshot = session.contents.get(report.file), session.files.get(report.file)
         if content is None or snapshot is None or content.kind in ("json", *IMAGES):
@@ -70,14 +71,14 @@ def _document(
             report.add(
                 note(
                     "csv-json",
-                    "block",
+                    Effect.BLOCK,
                     "The CSV and the JSON document do not hold the same numbers.",
                     next_step="Release the output again; do not edit it.",
                 )
             )
         stem = report.file.rsplit(".", 1)[0]
         if stem != document.name:
-            report.add(note("file-name", "block", "The file's name is not the output's."))
+            report.add(note("file-name", Effect.BLOCK, "The file's name is not the output's."))
     return document
 
 
@@ -150,7 +151,7 @@ def _judge_document(
     facts = _facts(session, entry, raw, proved)
     missing = parts_missing(facts, raw, session.context)
     if missing:
-        shared.add(note("not-judged", "block", "not judged: missing " + ", ".join(missing)))
+        shared.add(note("not-judged", Effect.BLOCK, "not judged: missing " + ", ".join(missing)))
         return
     shared.add(*_own_consistency(facts, raw))
     shared.add(*_plausible(session, facts, document, raw))
@@ -169,17 +170,17 @@ def _judge_document(
             output_sha256=shared.sha256,
         )
     except SacroDeltabError as error:
-        shared.add(note("evidence", "block", f"The evidence does not fit the output: {error.what}."))
+        shared.add(note("evidence", Effect.BLOCK, f"The evidence does not fit the output: {error.what}."))
         return
     shared.add_decision(judged.decision, judged.facts)
     certain = same_rules(session) and (proved or not noised(facts)) and session.view.counts
     shared.add(*told_findings(session, entry, judged, certain=certain))
     for problem in judged.problems:
-        shared.add(note("not-transformed", "block", f"It is not in the form that may leave: {problem}."))
+        shared.add(note("not-transformed", Effect.BLOCK, f"It is not in the form that may leave: {problem}."))
     if judged.document is not None:
         shared.add(*differences(document, judged.document))
         if judged.document != document and not any(f.rules == ("check/not-transformed",) for f in shared.findings):
-            shared.add(note("not-transformed", "block", "It is not what the rules make of the recorded numbers."))
+            shared.add(note("not-transformed", Effect.BLOCK, "It is not what the rules make of the recorded numbers."))
     shared.add(*_strict(session, facts, document))
     noisy = facts.get("dp.applied")
     if noisy is not None and noisy.value is True and not (proved and session.view.counts):
@@ -202,16 +203,16 @@ def _judge_document(
 def _raw(entry: Mapping[str, Any], shared: FileReport) -> OutputDocument | None:
     data = entry["raw"]
     if not isinstance(data, dict):
-        shared.add(note("not-judged", "block", "not judged: missing its unrounded document in the evidence"))
+        shared.add(note("not-judged", Effect.BLOCK, "not judged: missing its unrounded document in the evidence"))
         return None
     try:
         return OutputDocument.from_json(data)  # the judge holds it against its schema
     except (ValueError, KeyError, TypeError):
-        shared.add(note("not-judged", "block", "not judged: its unrounded document in the evidence is damaged"))
+        shared.add(note("not-judged", Effect.BLOCK, "not judged: its unrounded document in the evidence is damaged"))
         return None
 
 
-def _own_consistency(facts: Facts, raw: OutputDocument) -> Iterator[Noted]:
+def _own_consistency(facts: Facts, raw: OutputDocument) -> Iterator[Finding]:
     """The evidence against itself: counts of cells in the facts and in the unrounded table."""
     n_at = [i for i, column in enumerate(raw.columns) if column.role == "n"]
     rows = {str(row[0]): row for row in raw.rows}
@@ -221,10 +222,12 @@ def _own_consistency(facts: Facts, raw: OutputDocument) -> Iterator[Noted]:
         if row is None or n is None or not n_at:
             continue
         if row[n_at[0]] != n.value:
-            yield note("evidence", "block", f"The evidence gives two counts for row {part.key!r}.", target=part.key)
+            yield note(
+                "evidence", Effect.BLOCK, f"The evidence gives two counts for row {part.key!r}.", target=part.key
+            )
 
 
-def _plausible(session: Session, facts: Facts, document: OutputDocument, raw: OutputDocument) -> Iterator[Noted]:
+def _plausible(session: Session, facts: Facts, document: OutputDocument, raw: OutputDocument) -> Iterator[Finding]:
     context = session.context
     n = facts.get("n")
     people = n.value if n is not None and type(n.value) is int else None
@@ -233,7 +236,7 @@ def _plausible(session: Session, facts: Facts, document: OutputDocument, raw: Ou
     yield from linked(document.name, document, facts, session.problems)
 
 
-def _strict(session: Session, facts: Facts, document: OutputDocument) -> Iterator[Noted]:
+def _strict(session: Session, facts: Facts, document: OutputDocument) -> Iterator[Finding]:
     """ACRO's own threshold where it is stricter than the rule set's."""
     if session.strict_min_n <= session.context.min_n():
         return
@@ -243,17 +246,17 @@ def _strict(session: Session, facts: Facts, document: OutputDocument) -> Iterato
         if n is not None and part.key not in marked and type(n.value) is int and 0 < n.value < session.strict_min_n:
             yield note(
                 "acro-threshold",
-                "block",
+                Effect.BLOCK,
                 f"Row {part.key!r} is below ACRO's threshold of {session.strict_min_n}, "
                 "which is stricter than the rule set's.",
                 target=part.key,
             )
     n = facts.get("n")
     if n is not None and type(n.value) is int and n.value < session.strict_min_n:
-        yield note("acro-threshold", "block", f"N is below ACRO's threshold of {session.strict_min_n}.")
+        yield note("acro-threshold", Effect.BLOCK, f"N is below ACRO's threshold of {session.strict_min_n}.")
 
 
-def _attested_by_folder(session: Session, facts: Facts) -> Iterator[Noted]:
+def _attested_by_folder(session: Session, facts: Facts) -> Iterator[Finding]:
     """What the folder says TRE staff attested counts only when the TRE says it here too."""
     profile = session.context.ruleset.profile
     ours = set(profile.attest) if profile is not None else set()
@@ -265,14 +268,14 @@ def _attested_by_folder(session: Session, facts: Facts) -> Iterator[Noted]:
     if claimed:
         yield note(
             "attested-by-folder",
-            "review",
+            Effect.REVIEW,
             f"Only the folder says that TRE staff attested: {', '.join(claimed)}.",
             next_step="Give --profile FILE or --facts FILE.",
             asks=("Did the TRE attest these facts?",),
         )
 
 
-def _declared_otherwise(session: Session, facts: Facts) -> Iterator[Noted]:
+def _declared_otherwise(session: Session, facts: Facts) -> Iterator[Finding]:
     """What the researcher declares now against what the session was told."""
     told = session.context.declared
     for fact in () if told is None else told.about(facts.output_name, facts.output_type).values():
@@ -280,7 +283,7 @@ def _declared_otherwise(session: Session, facts: Facts) -> Iterator[Noted]:
         if known is not None and known.value != fact.value:
             yield note(
                 "declared-otherwise",
-                "block",
+                Effect.BLOCK,
                 f"{fact.name} is declared now otherwise than the session was told.",
                 next_step="Find out which holds; release the output again if the session was told wrongly.",
             )
@@ -299,7 +302,7 @@ def _judge_plot(session: Session, entry: Mapping[str, Any], shared: FileReport) 
     try:
         decision = decide(session.context.ruleset, facts, waivers=session.context.waivers, today=session.context.today)
     except InputError as error:
-        shared.add(note("evidence", "block", f"The evidence does not fit the plot: {error.what}."))
+        shared.add(note("evidence", Effect.BLOCK, f"The evidence does not fit the plot: {error.what}."))
         return
     shared.add_decision(decision, facts)
     certain = same_rules(session) and session.view.counts
@@ -307,7 +310,7 @@ def _judge_plot(session: Session, entry: Mapping[str, Any], shared: FileReport) 
     shared.add(*picture_findings(session, entry))
 
 
-def judge_withheld(session: Session, entry: Mapping[str, Any]) -> Iterator[Noted]:
+def judge_withheld(session: Session, entry: Mapping[str, Any]) -> Iterator[Finding]:
     """Whether the rules lead to the reasons that the note of a withheld output states."""
     from ..judging.judge import judge_output
 
@@ -322,7 +325,7 @@ def judge_withheld(session: Session, entry: Mapping[str, Any]) -> Iterator[Noted
             session.context.ruleset, facts, raw, waivers=session.context.waivers, today=session.context.today
         )
     except SacroDeltabError as error:
-        yield note("evidence", "block", f"The evidence does not fit the output: {error.what}.")
+        yield note("evidence", Effect.BLOCK, f"The evidence does not fit the output: {error.what}.")
         return
     certain = same_rules(session) and not noised(facts) and session.view.counts
     yield from told_findings(session, entry, judged, certain=certain)
@@ -336,4 +339,4 @@ def screen_file(session: Session, report: FileReport, *, typed: bool) -> None:
     known = session.context.known
     local = Known(set(known.ns), known.columns, known.released if not typed else [], known.noise_word)
     report.inventory = [item.line() for item in content.items[:60]]
-    report.add(*(Noted.of_remark(remark) for remark in screen(content, local, report.file, typed=typed)))
+    report.add(*(remark for remark in screen(content, local, report.file, typed=typed)))

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..base.findings import Finding
 from ..inert.content import Content
 from ..inert.snapshot import Snapshot
-from ..judging.report import Noted, Report
+from ..judging.report import Report
 from ..outputs import OutputDocument
 from .context import Context
 from .ledger_check import LedgerView
@@ -31,7 +32,7 @@ class Session:
     report: Report
     documents: dict[str, OutputDocument] = field(default_factory=dict)
     contents: dict[str, Content] = field(default_factory=dict)
-    read: dict[str, tuple[OutputDocument | None, list[Noted]]] = field(default_factory=dict)
+    read: dict[str, tuple[OutputDocument | None, list[Finding]]] = field(default_factory=dict)
     tables: TableFindings | None = None
     expected: dict[str, dict[str, Any]] = field(default_factory=dict)  # records as the evidence makes them
     _protected: bool | None = None

@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from ..base.errors import InputError, UnreadableError
+from ..base.findings import Effect, Finding, note
 from ..inert.archives import Member, read_members, read_tar
-from ..inert.content import Content, Remark
+from ..inert.content import Content
 from ..inert.reading import EXPORT, IMAGES, read_content, unpack
 from ..inert.snapshot import Snapshot
 from ..inert.tabular import TableData
 from ..judging.documents import document_of_csv, document_of_json, marked_rows, stem_of
 from ..judging.plausible import shape_findings
-from ..judging.report import FileReport, Noted, note
+from ..judging.report import FileReport
 from ..outputs import MARK, OutputDocument
 from ..rules.facts import Fact, Facts, Part, Provider
 from ..rules.types import Decision
@@ -48,7 +49,7 @@ def check_file(snapshot: Snapshot, context: Context) -> list[FileReport]:
 
 def _refused(snapshot: Snapshot, error: UnreadableError) -> FileReport:
     report = _empty(snapshot)
-    report.add(note("unreadable", "block", f"Not read: {error.what}.", next_step=error.next_step))
+    report.add(note("unreadable", Effect.BLOCK, f"Not read: {error.what}.", next_step=error.next_step))
     return report
 
 
@@ -63,13 +64,13 @@ def _check_archive(snapshot: Snapshot, packed: tuple[str, bytes], context: Conte
     outer.add(
         note(
             "archive",
-            "block",
+            Effect.BLOCK,
             "It is an archive: each file needs a decision of its own.",
             next_step="Send the files themselves, not an archive.",
         )
     )
     if kind not in ("zip", "tar"):
-        outer.add(note("archive", "block", f"It is a compressed stream that holds a file of kind {kind}."))
+        outer.add(note("archive", Effect.BLOCK, f"It is a compressed stream that holds a file of kind {kind}."))
         inner = Snapshot.of_bytes(f"{snapshot.name}!{stem_of(snapshot.name)}", data)
         return [outer] if kind == "gzip" else [outer, _check_plain(inner, context)]
     reports = [outer]
@@ -79,12 +80,12 @@ def _check_archive(snapshot: Snapshot, packed: tuple[str, bytes], context: Conte
             inner = Snapshot.of_bytes(f"{snapshot.name}!{member.name}", member.data)
             if unpack(member.data, inner.name, context.limits) is not None:
                 nested = _empty(inner)
-                nested.add(note("archive", "block", "It is an archive inside an archive; it was not opened."))
+                nested.add(note("archive", Effect.BLOCK, "It is an archive inside an archive; it was not opened."))
                 reports.append(nested)
             else:
                 reports.append(_check_plain(inner, context))
     except UnreadableError as error:
-        outer.add(note("archive", "block", f"Not opened: {error.what}.", next_step=error.next_step))
+        outer.add(note("archive", Effect.BLOCK, f"Not opened: {error.what}.", next_step=error.next_step))
     return reports
 
 
@@ -107,7 +108,7 @@ def _check_plain(snapshot: Snapshot, context: Context) -> FileReport:
         known.add_ns(v for k, v in attested.facts.items() if k in ("n", "n_node") and type(v) is int)
     document, findings = _document(content, snapshot, attested, cohort=context.cohort is not None)
     remarks = screen(content, known, snapshot.name.rsplit("!", 1)[-1], typed=document is not None)
-    report.add(*findings, *(Noted.of_remark(remark) for remark in remarks))
+    report.add(*findings, *(remark for remark in remarks))
     if document is not None:
         report.type, report.title, report.output = document.type, document.title, document.name
         _judge(report, document, content, attested, context)
@@ -120,7 +121,7 @@ def _check_plain(snapshot: Snapshot, context: Context) -> FileReport:
     return report
 
 
-def guessed_type(remarks: Iterable[Remark]) -> str | None:
+def guessed_type(remarks: Iterable[Finding]) -> str | None:
     """The per-subject type most remarks speak of."""
     order = ("ytrain", "y_demean", "xtrain", "x_norm", "x_reduced", "delta_vector", "other_per_subject")
     found = {remark.code.removeprefix("type-") for remark in remarks if remark.code.startswith("type-")}
@@ -129,7 +130,7 @@ def guessed_type(remarks: Iterable[Remark]) -> str | None:
 
 def _document(
     content: Content, snapshot: Snapshot, attested: Attested | None, *, cohort: bool
-) -> tuple[OutputDocument | None, list[Noted]]:
+) -> tuple[OutputDocument | None, list[Finding]]:
     if content.kind == "json":
         return document_of_json(content, snapshot.data)
     if content.kind != "table":
@@ -144,21 +145,21 @@ def _document(
     return document_of_csv(table, snapshot.data, stem_of(snapshot.name), kind, title)
 
 
-def _not_judged(report: FileReport, context: Context, missing: Iterable[str] = ()) -> Noted:
+def _not_judged(report: FileReport, context: Context, missing: Iterable[str] = ()) -> Finding:
     names = list(missing)
     if not names:
         names = ["what kind of output it is", "every fact about it"]
         if report.type is not None and report.type in context.output_types:
             return note(
                 "never-leaves",
-                "block",
+                Effect.BLOCK,
                 f"not judged: {report.type} holds values of people and never leaves.",
                 next_step=EXPORT,
             )
     listed = ", ".join(names)
     return note(
         "not-judged",
-        "block",
+        Effect.BLOCK,
         f"not judged: missing {listed}",
         next_step="Check the whole session folder, or give --facts FILE (attested by the TRE) or --cohort FILE. "
         + EXPORT,
@@ -182,7 +183,9 @@ def _judge(
 ) -> None:
     file_format = _FORMATS.get(content.kind, "other")
     if attested is not None and attested.output_type not in (None, document.type):
-        report.add(note("type", "block", f"The facts speak of {attested.output_type}, the file of {document.type}."))
+        report.add(
+            note("type", Effect.BLOCK, f"The facts speak of {attested.output_type}, the file of {document.type}.")
+        )
         return
     own = own_facts(document, file_format, context)
     spoken = None if attested is None else attested.to_facts(document.name, document.type)
@@ -205,7 +208,7 @@ def _judge(
     cap_noise(report, facts)
 
 
-def _shape(document: OutputDocument, facts: Facts | None, context: Context) -> Iterator[Noted]:
+def _shape(document: OutputDocument, facts: Facts | None, context: Context) -> Iterator[Finding]:
     n = None if facts is None else facts.get("n")
     people = n.value if n is not None and type(n.value) is int else None
     if people is None and context.cohort is not None:
@@ -285,17 +288,17 @@ def apply_rules(
             output_sha256=sha256,
         )
     except InputError as error:
-        report.add(note("evidence", "block", f"Its facts do not fit it: {error.what}."))
+        report.add(note("evidence", Effect.BLOCK, f"Its facts do not fit it: {error.what}."))
         return None
     report.add_decision(judged.decision, judged.facts)
     for problem in judged.problems:
-        report.add(note("not-transformed", "block", f"It is not in the form that may leave: {problem}."))
+        report.add(note("not-transformed", Effect.BLOCK, f"It is not in the form that may leave: {problem}."))
     if judged.document is not None:
         report.add(*differences(document, judged.document))
     return judged.decision
 
 
-def differences(arrived: OutputDocument, expected: OutputDocument) -> list[Noted]:
+def differences(arrived: OutputDocument, expected: OutputDocument) -> list[Finding]:
     """Cells that are not what the rules make of them."""
     out = []
     for number, (have, want) in enumerate(zip(arrived.rows, expected.rows, strict=False), start=1):
@@ -308,7 +311,7 @@ def differences(arrived: OutputDocument, expected: OutputDocument) -> list[Noted
             out.append(
                 note(
                     "not-transformed",
-                    "block",
+                    Effect.BLOCK,
                     f"Row {number}, column {column.name!r} {what}.",
                     target=str(have[0]),
                     next_step="Release the output again; do not edit it.",
@@ -324,7 +327,7 @@ def cap_noise(report: FileReport, facts: Facts) -> None:
         report.add(
             note(
                 "noise-unproved",
-                "review",
+                Effect.REVIEW,
                 "That noise was added rests on a statement; nothing in one file proves it.",
                 next_step="Check the session folder with --ledger and --trust.",
                 asks=("Who saw the noise being added, and in which ledger is it written?",),
@@ -334,7 +337,7 @@ def cap_noise(report: FileReport, facts: Facts) -> None:
 
 def _judge_image(report: FileReport, attested: Attested | None, context: Context) -> None:
     if report.kind != "png":
-        report.add(note("format", "block", "Plots leave as PNG only.", next_step="Save the plot as PNG."))
+        report.add(note("format", Effect.BLOCK, "Plots leave as PNG only.", next_step="Save the plot as PNG."))
     if attested is None or attested.facts.get("plot.source_status") not in ("pass", "review"):
         report.add(_not_judged(report, context, ["the verdict of the numbers that are drawn (plot.source_status)"]))
         return
@@ -345,7 +348,7 @@ def _judge_image(report: FileReport, attested: Attested | None, context: Context
     report.add(
         note(
             "image",
-            "review",
+            Effect.REVIEW,
             "A person must look at the picture: its pixels are not judged.",
             asks=("Does any mark, label or outlier of the picture show one person or a small group?",),
         )

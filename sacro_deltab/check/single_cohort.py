@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..base.errors import InputError
+from ..base.findings import Effect, Finding, note
 from ..inert.tabular import TableData
 from ..judging.documents import marked_rows
-from ..judging.report import FileReport, Noted, note
+from ..judging.report import FileReport
 from ..outputs import MARK, OutputDocument
 from ..rules.facts import Fact, Facts, FactValue, Part, Provider
 from .recompute.cohort_check import compare
@@ -168,8 +169,10 @@ def _judged(
         return None
 
 
-def _faults(document: OutputDocument, judged: Judged) -> list[Noted]:
-    out = [note("not-transformed", "block", f"It is not in the form that may leave: {p}.") for p in judged.problems]
+def _faults(document: OutputDocument, judged: Judged) -> list[Finding]:
+    out = [
+        note("not-transformed", Effect.BLOCK, f"It is not in the form that may leave: {p}.") for p in judged.problems
+    ]
     expected = () if judged.document is None else judged.document.rows
     for have, want in zip(document.rows, expected, strict=False):
         for column, old, new in zip(document.columns[1:], have[1:], want[1:], strict=False):
@@ -178,7 +181,7 @@ def _faults(document: OutputDocument, judged: Judged) -> list[Noted]:
             out.append(
                 note(
                     "cohort-differs",
-                    "block",
+                    Effect.BLOCK,
                     f"Column {column.name!r} of row {str(have[0])!r} is {old}; the rules make {new} of the cohort's.",
                     target=str(have[0]),
                     outside="A number differs from the cohort.",
@@ -211,7 +214,7 @@ def _report(
         report.add(
             note(
                 "unsaid",
-                "review",
+                Effect.REVIEW,
                 f"Nobody said, and neither file nor cohort can tell: {', '.join(unsaid)}.",
                 next_step="Give --facts FILE or --profile FILE, or check the whole session folder.",
                 asks=("Does it leave by the airlock, and what was released of these people before?",),
@@ -223,10 +226,10 @@ def _report(
     context.cohort.unmeasured[document.name] = unsaid
 
 
-def _rounded_as_far_as_seen(document: OutputDocument, found: Measured) -> Iterator[Noted]:
+def _rounded_as_far_as_seen(document: OutputDocument, found: Measured) -> Iterator[Finding]:
     """A blocked output has no form to compare with: its numbers must at least lie near the cohort's."""
     for row in document.rows:
         for cell, now in zip(row[1:], found.rows.get(str(row[0]), ()), strict=False):
             if isinstance(cell, int | float) and now is not None and abs(cell - now) > 0.5 + 0.05 * abs(now):
-                yield note("cohort-differs", "block", f"Row {str(row[0])!r} is not what the cohort gives.")
+                yield note("cohort-differs", Effect.BLOCK, f"Row {str(row[0])!r} is not what the cohort gives.")
                 return

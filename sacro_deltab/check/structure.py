@@ -9,10 +9,10 @@ from typing import Any
 
 from ..base.digests import sha256_hex
 from ..base.errors import UnreadableError
+from ..base.findings import Effect, Finding, note
 from ..base.strict import parse
 from ..inert.limits import Limits
 from ..inert.snapshot import Snapshot, take
-from ..judging.report import Noted, note
 from .folder import CERTIFICATES, STRUCTURE, STRUCTURE_FOLDERS, Entry
 from .records import Record
 
@@ -34,7 +34,7 @@ def read_part(root: Path, name: str, limits: Limits) -> Snapshot:
 
 def checksum_findings(
     root: Path, entries: list[Entry], listed: Mapping[str, Snapshot], limits: Limits
-) -> Iterator[Noted]:
+) -> Iterator[Finding]:
     """ACRO's checksums: missing, wrong, or of files that are not there. A right one proves nothing."""
     have = {
         entry.name.removeprefix("checksums/") for entry in entries if entry.top == "checksums" and entry.kind == "file"
@@ -44,26 +44,26 @@ def checksum_findings(
         if name in CERTIFICATES and file not in have:
             continue  # the signed envelope is rewritten after the session ends
         if file not in have:
-            yield note("checksum", "block", f"{name} has no checksum; the viewer says it was modified.")
+            yield note("checksum", Effect.BLOCK, f"{name} has no checksum; the viewer says it was modified.")
             continue
         try:
             written = read_part(root, f"checksums/{file}", limits).data.decode("ascii", "replace").strip()
         except UnreadableError as error:
-            yield note("checksum", "block", f"the checksum of {name} cannot be read: {error.what}.")
+            yield note("checksum", Effect.BLOCK, f"the checksum of {name} cannot be read: {error.what}.")
             continue
         if written != snapshot.sha256 and name not in CERTIFICATES:
-            yield note("checksum", "block", f"{name} was changed after the session wrote its checksum.")
+            yield note("checksum", Effect.BLOCK, f"{name} was changed after the session wrote its checksum.")
     for file in sorted(have):
         name = file.removesuffix(".txt")
         if name not in listed and name not in STRUCTURE:
-            yield note("checksum", "review", f"checksums/{file} belongs to no listed file.")
+            yield note("checksum", Effect.REVIEW, f"checksums/{file} belongs to no listed file.")
 
 
-def threshold_findings(config: Any, parameters: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Noted]]:
+def threshold_findings(config: Any, parameters: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Finding]]:
     """ACRO's thresholds beside the rule set's: the stricter decides, both are printed."""
     if not isinstance(config, dict):
         return [], [
-            note("config", "review", "config.json holds no ACRO settings; only the rule set's numbers were used.")
+            note("config", Effect.REVIEW, "config.json holds no ACRO settings; only the rule set's numbers were used.")
         ]
     rows, findings = [], []
     for theirs, ours, stricter in _THRESHOLDS:
@@ -71,7 +71,7 @@ def threshold_findings(config: Any, parameters: Mapping[str, Any]) -> tuple[list
             continue
         acro, rule = config[theirs], parameters[ours]
         if not isinstance(acro, int | float) or isinstance(acro, bool):
-            findings.append(note("config", "review", f"config.json: {theirs} is not a number."))
+            findings.append(note("config", Effect.REVIEW, f"config.json: {theirs} is not a number."))
             continue
         decides = stricter(acro, rule)
         rows.append(
@@ -84,12 +84,12 @@ def threshold_findings(config: Any, parameters: Mapping[str, Any]) -> tuple[list
             }
         )
     if config.get("zeros_are_disclosive") is False:
-        findings.append(note("config", "label", "ACRO took zeros as harmless; the rule set does not."))
+        findings.append(note("config", Effect.LABEL, "ACRO took zeros as harmless; the rule set does not."))
     if config.get("federated") is True:
         findings.append(
             note(
                 "federated",
-                "block",
+                Effect.BLOCK,
                 "config.json says this was a federated ACRO session: its folder holds "
                 "exact counts, sums and maxima without suppression.",
                 next_step="Use `sacro-deltab aggregate` on certified node files instead.",
@@ -98,7 +98,7 @@ def threshold_findings(config: Any, parameters: Mapping[str, Any]) -> tuple[list
     return rows, findings
 
 
-def read_json_part(root: Path, name: str, limits: Limits) -> tuple[Any, bytes, list[Noted]]:
+def read_json_part(root: Path, name: str, limits: Limits) -> tuple[Any, bytes, list[Finding]]:
     """A structural JSON file with its bytes, or what is wrong with it."""
     try:
         data = read_part(root, name, limits).data
@@ -107,11 +107,11 @@ def read_json_part(root: Path, name: str, limits: Limits) -> tuple[Any, bytes, l
         return (
             None,
             b"",
-            [note("unreadable", "block", f"{name}: {error.what}.", next_step="Finalise the session again.")],
+            [note("unreadable", Effect.BLOCK, f"{name}: {error.what}.", next_step="Finalise the session again.")],
         )
 
 
-def unlisted_findings(entries: list[Entry], records: list[Record]) -> Iterator[Noted]:
+def unlisted_findings(entries: list[Entry], records: list[Record]) -> Iterator[Finding]:
     """Files nobody asked to release, files that are not there, `inside/` in a record."""
     listed = {ref.name for record in records for ref in record.files}
     present = {entry.name for entry in entries if entry.kind == "file"}
@@ -120,7 +120,7 @@ def unlisted_findings(entries: list[Entry], records: list[Record]) -> Iterator[N
             if "/" not in entry.name and entry.name not in STRUCTURE_FOLDERS:
                 yield note(
                     "unlisted",
-                    "block",
+                    Effect.BLOCK,
                     f"{entry.name}/ is a folder no session writes.",
                     next_step="Take it out of the folder.",
                 )
@@ -129,12 +129,12 @@ def unlisted_findings(entries: list[Entry], records: list[Record]) -> Iterator[N
             continue
         yield note(
             "unlisted",
-            "block",
+            Effect.BLOCK,
             f"{entry.name} is listed in no record.",
             next_step="Take it out of the folder or release it through the session.",
         )
     for name in sorted(listed - present):
-        yield note("missing-file", "block", f"{name} is listed but is not in the folder.")
+        yield note("missing-file", Effect.BLOCK, f"{name} is listed but is not in the folder.")
 
 
 def digest(data: bytes) -> str:
@@ -149,13 +149,13 @@ _INSIDE = re.compile(
 )
 
 
-def inside_findings(entries: list[Entry]) -> Iterator[Noted]:
+def inside_findings(entries: list[Entry]) -> Iterator[Finding]:
     """Files of inside/ that no session, certificate or review writes: a name can carry what nobody judges."""
     strange = [entry.name for entry in entries if entry.top == "inside" and not _INSIDE.fullmatch(entry.name)]
     if strange:
         yield note(
             "inside",
-            "block",
+            Effect.BLOCK,
             f"inside/ holds what no session writes ({len(strange)} entries).",
             next_step="Take it out of the folder.",
         )

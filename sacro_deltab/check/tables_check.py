@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.errors import SacroDeltabError
-from ..judging.report import Noted, note
+from ..base.findings import Effect, Finding, note
 from ..outputs import MARK, OutputDocument
 
 
@@ -18,7 +18,7 @@ class TableFindings:
 
     recoverable: dict[str, int] = field(default_factory=dict)
     package: int = 0
-    findings: list[Noted] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     summary: dict[str, Any] | None = None
     complete: bool = False
 
@@ -42,7 +42,7 @@ def attack(problems: Sequence[Mapping[str, Any]], documents: Mapping[str, Output
         except (SacroDeltabError, KeyError, TypeError, ValueError, IndexError) as error:
             what = error.what if isinstance(error, SacroDeltabError) else type(error).__name__
             out.findings.append(
-                note("tables", "block", f"Table problem {index + 1} of the evidence cannot be read: {what}.")
+                note("tables", Effect.BLOCK, f"Table problem {index + 1} of the evidence cannot be read: {what}.")
             )
     out.complete = bool(problems) and not out.findings
     out.summary = {
@@ -82,7 +82,7 @@ def _one(
         out.findings.append(
             note(
                 "tables",
-                "block",
+                Effect.BLOCK,
                 f"Suppressed numbers can be worked out from the published ones: {named}.",
                 outside="Suppressed numbers can be worked out from the published ones.",
                 next_step="Suppress more cells or drop one of the linked outputs; the session suggests merges.",
@@ -96,9 +96,9 @@ def _one(
     }
 
 
-def number_findings(problems: Sequence[Mapping[str, Any]], documents: Mapping[str, OutputDocument]) -> list[Noted]:
+def number_findings(problems: Sequence[Mapping[str, Any]], documents: Mapping[str, OutputDocument]) -> list[Finding]:
     """Published Ns and means against the groups of people they are recorded to be about."""
-    out: list[Noted] = []
+    out: list[Finding] = []
     for data in problems:
         atoms = data.get("atoms", {})
         cells = data.get("cells", {})
@@ -119,7 +119,7 @@ def number_findings(problems: Sequence[Mapping[str, Any]], documents: Mapping[st
                     out.append(
                         note(
                             "tables",
-                            "block",
+                            Effect.BLOCK,
                             f"{name}: the N of row {row[0]!r} is not what the evidence records.",
                             target=str(row[0]),
                         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..judging.report import FileReport, Noted, Report
-from ..rules.types import Effect
+from ..base.findings import Effect, Finding
+from ..judging.report import FileReport, Report
 
 _COLOURS = {"pass": "32", "review": "33", "fail": "31"}
 _WORDS = {"pass": "PASS  ", "review": "REVIEW", "fail": "FAIL  "}
@@ -69,8 +69,8 @@ def _each(outputs: Sequence[FileReport], colour: bool) -> Iterator[str]:
 
 def _by_cause(outputs: Sequence[FileReport], colour: bool) -> Iterator[str]:
     """Every cause once, with the files it is about; then the files that meet every rule."""
-    causes: dict[tuple[tuple[str, ...], str, str | None], list[str]] = {}
-    first: dict[tuple[tuple[str, ...], str, str | None], Noted] = {}
+    causes: dict[tuple[tuple[str, ...], Effect, str | None], list[str]] = {}
+    first: dict[tuple[tuple[str, ...], Effect, str | None], Finding] = {}
     asked: set[str] = set()
     for output in outputs:
         for finding in output.findings:
@@ -137,11 +137,11 @@ def _output(output: FileReport, colour: bool) -> Iterator[str]:
     yield from _held(output)
 
 
-def _finding(finding: Noted, colour: bool) -> Iterator[str]:
+def _finding(finding: Finding, colour: bool) -> Iterator[str]:
     rules = ", ".join(finding.rules)
     target = "" if finding.target == "output" else f" [{clean(finding.target)}]"
-    yield f"  {_paint(finding.effect, finding.verdict, colour)}{target} {clean(finding.text)} ({rules})"
+    yield f"  {_paint(finding.effect, finding.verdict, colour)}{target} {clean(finding.inside)} ({rules})"
     for question in finding.asks:
         yield f"      question: {clean(question)}"
-    if finding.next_step and finding.effect in ("block", "withhold", "review"):
+    if finding.next_step and finding.effect.status != "pass":
         yield f"      next step: {clean(finding.next_step)}"

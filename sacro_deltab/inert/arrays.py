@@ -7,9 +7,10 @@ import io
 import struct
 
 from ..base.errors import UnreadableError
+from ..base.findings import Effect, Finding, note
 from .archives import read_members
 from .buffers import decode
-from .content import ArrayInfo, Content, Item, Remark
+from .content import ArrayInfo, Content, Item
 from .limits import DEFAULT, Limits
 
 _ALTERNATIVE = "Write the numbers as a flat CSV with one header row and the matching JSON document."
@@ -44,15 +45,16 @@ def parse_header(data: bytes, name: str) -> tuple[str, bool, tuple[int, ...], in
     return (descr if isinstance(descr, str) else "structured"), bool(fortran), shape, start + length
 
 
-def _one(data: bytes, place: str, name: str) -> tuple[ArrayInfo, list[Remark]]:
+def _one(data: bytes, place: str, name: str) -> tuple[ArrayInfo, list[Finding]]:
     dtype, fortran, shape, start = parse_header(data, name)
     remarks = []
     if "O" in dtype or dtype == "structured":
         remarks.append(
-            Remark(
+            note(
                 "object-array",
+                Effect.BLOCK,
                 f"{place} holds Python objects or records; reading them would run a pickle.",
-                "It holds Python objects; reading them would run a pickle.",
+                outside="It holds Python objects; reading them would run a pickle.",
                 next_step=_ALTERNATIVE,
             )
         )
@@ -63,7 +65,11 @@ def _one(data: bytes, place: str, name: str) -> tuple[ArrayInfo, list[Remark]]:
         size *= side
     digits = "".join(c for c in dtype if c.isdigit())
     if digits and dtype.lstrip("<>=|")[:1] in "fiubc" and int(digits) * size < len(data) - start:
-        remarks.append(Remark("trailing-bytes", f"Bytes follow the numbers of {place}.", "Bytes follow its end."))
+        remarks.append(
+            note(
+                "trailing-bytes", Effect.BLOCK, f"Bytes follow the numbers of {place}.", outside="Bytes follow its end."
+            )
+        )
     return ArrayInfo(place, shape, dtype, values), remarks
 
 

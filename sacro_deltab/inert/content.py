@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..base.findings import Finding
+
 
 @dataclass(frozen=True)
 class ArrayInfo:
@@ -55,17 +57,6 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Remark:
-    """Something a reader noticed that matters whatever the type: hidden data, a foreign global, a comment."""
-
-    code: str
-    inside: str
-    outside: str
-    effect: str = "block"
-    next_step: str | None = None
-
-
-@dataclass(frozen=True)
 class Content:
     """Everything a reader took from one file."""
 
@@ -74,7 +65,7 @@ class Content:
     items: tuple[Item, ...] = ()
     scalars: dict[str, float] = field(default_factory=dict)
     strings: tuple[tuple[str, str], ...] = ()  # (place, text), bounded
-    remarks: tuple[Remark, ...] = ()
+    remarks: tuple[Finding, ...] = ()
     data: Any = None  # the parsed JSON, or the parsed table
 
     def array_named(self, *names: str) -> ArrayInfo | None:

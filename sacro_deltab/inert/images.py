@@ -8,7 +8,8 @@ import zlib
 from collections.abc import Sequence
 
 from ..base.errors import UnreadableError
-from .content import Content, Item, Remark
+from ..base.findings import Effect, note
+from .content import Content, Item
 from .limits import DEFAULT, Limits
 
 _STEP = "Save the plot again without metadata."
@@ -37,11 +38,23 @@ def read_image(data: bytes, kind: str, name: str, limits: Limits = DEFAULT) -> C
     remarks = []
     if hidden:
         listed = ", ".join(sorted(set(hidden)))
-        remarks.append(Remark("image-metadata", f"It carries {listed}.", "It carries hidden data.", next_step=_STEP))
+        remarks.append(
+            note(
+                "image-metadata",
+                Effect.BLOCK,
+                f"It carries {listed}.",
+                outside="It carries hidden data.",
+                next_step=_STEP,
+            )
+        )
     if end < len(data):
         remarks.append(
-            Remark(
-                "trailing-bytes", f"{len(data) - end} bytes follow its end.", "Bytes follow its end.", next_step=_STEP
+            note(
+                "trailing-bytes",
+                Effect.BLOCK,
+                f"{len(data) - end} bytes follow its end.",
+                outside="Bytes follow its end.",
+                next_step=_STEP,
             )
         )
     return Content(kind, items=(Item("image", kind, size),), remarks=tuple(remarks))

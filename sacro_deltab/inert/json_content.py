@@ -6,8 +6,9 @@ import re
 from array import array
 from typing import Any
 
+from ..base.findings import Effect, Finding, note
 from ..base.strict import parse
-from .content import ArrayInfo, Content, Item, Remark
+from .content import ArrayInfo, Content, Item
 from .limits import DEFAULT, Deadline, Limits
 from .tabular import number
 
@@ -36,7 +37,7 @@ class _Walk:
         self.items: list[Item] = []
         self.scalars: dict[str, float] = {}
         self.strings: list[tuple[str, str]] = []
-        self.remarks: list[Remark] = []
+        self.remarks: list[Finding] = []
         self._deadline = deadline
 
     def run(self, value: Any) -> None:
@@ -112,7 +113,12 @@ class _Walk:
             self.strings.append((place, node[:2_000]))
             if _OPAQUE.match(node) and not re.fullmatch(r"[0-9a-f]{64}", node):
                 self.remarks.append(
-                    Remark("opaque", f"{place or 'a value'} is a long coded string.", "It holds a long coded string.")
+                    note(
+                        "opaque",
+                        Effect.BLOCK,
+                        f"{place or 'a value'} is a long coded string.",
+                        outside="It holds a long coded string.",
+                    )
                 )
             elif len(node) > 60:
                 packed = re.split(r"[,;\s|]+", node.strip())

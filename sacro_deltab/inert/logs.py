@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from .content import Content, Item, Remark
+from ..base.findings import Effect, Finding, note
+from .content import Content, Item
 from .limits import DEFAULT, Limits
 from .tabular import _text_remarks, decode_text
 
@@ -17,15 +18,26 @@ _PATH = re.compile(r"(?<![\w:/])/(?:[\w.@+-]+/)+[\w.@+-]+|\b[A-Za-z]:\\[^\s\"']+
 _COUNTS = re.compile(r"\b(\d+)\s+(?:nan|missing|null)\b|\bn(?:an)?\s*[=:]\s*\d+|\bshape\b[^\n]{0,20}\d+", re.I)
 
 
-def text_remarks(text: str) -> list[Remark]:
+def text_remarks(text: str) -> list[Finding]:
     """Row numbers, input paths and counts in prose."""
     out = []
     if _ROWS.search(text):
-        out.append(Remark("row-numbers", "It names rows or people by number.", "It names rows or people by number."))
+        out.append(
+            note(
+                "row-numbers",
+                Effect.BLOCK,
+                "It names rows or people by number.",
+                outside="It names rows or people by number.",
+            )
+        )
     if _PATH.search(text):
-        out.append(Remark("paths", "It names absolute paths of the TRE.", "It names absolute paths."))
+        out.append(
+            note("paths", Effect.BLOCK, "It names absolute paths of the TRE.", outside="It names absolute paths.")
+        )
     if _COUNTS.search(text):
-        out.append(Remark("counts", "It states counts of rows or missing values.", "It states counts."))
+        out.append(
+            note("counts", Effect.BLOCK, "It states counts of rows or missing values.", outside="It states counts.")
+        )
     return out
 
 

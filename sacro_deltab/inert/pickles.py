@@ -10,8 +10,9 @@ import pickletools
 from typing import Any
 
 from ..base.errors import UnreadableError
+from ..base.findings import Effect, note
 from .buffers import pickled_array, take_joblib_bytes
-from .content import ArrayInfo, Content, Item, Remark, floats
+from .content import ArrayInfo, Content, Item, floats
 from .limits import DEFAULT, Deadline, Limits
 from .pickle_machine import GlobalName, Machine, Made, step
 
@@ -108,20 +109,31 @@ def _inventory(top: Any, machine: Machine, *, trailing: int, deadline: Deadline)
     if foreign:
         shown = ", ".join(foreign[:8])
         remarks.append(
-            Remark(
+            note(
                 "pickle-global",
+                Effect.BLOCK,
                 f"Opening it would import or call: {shown}.",
-                f"Opening it would import or call: {shown}.",
+                outside=f"Opening it would import or call: {shown}.",
             )
         )
     if machine.strange:
         seen = sorted(set(machine.strange))
         remarks.append(
-            Remark("pickle-persistent", f"It uses {', '.join(seen)}.", "It refers to objects outside itself.")
+            note(
+                "pickle-persistent",
+                Effect.BLOCK,
+                f"It uses {', '.join(seen)}.",
+                outside="It refers to objects outside itself.",
+            )
         )
     if trailing > 0:
         remarks.append(
-            Remark("trailing-bytes", f"{trailing} bytes follow the end of the pickle.", "Bytes follow its end.")
+            note(
+                "trailing-bytes",
+                Effect.BLOCK,
+                f"{trailing} bytes follow the end of the pickle.",
+                outside="Bytes follow its end.",
+            )
         )
     return Content(
         kind="pickle",

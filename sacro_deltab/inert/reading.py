@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from ..base.errors import UnreadableError
+from ..base.findings import Effect, Finding, note
 from .archives import gunzip, inflate, names_of_zip, read_members
 from .arrays import read_npy, read_npz
-from .content import ArrayInfo, Content, Item, Remark
+from .content import ArrayInfo, Content, Item
 from .images import read_image
 from .json_content import read_json
 from .limits import DEFAULT, Limits
@@ -73,10 +74,11 @@ def read_content(snapshot: Snapshot, limits: Limits = DEFAULT) -> Content:
         content = Content(
             kind,
             remarks=(
-                Remark(
+                note(
                     "unreadable",
+                    Effect.BLOCK,
                     f"Not read: {error.what}{where}.",
-                    f"Not read: {error.what}.",
+                    outside=f"Not read: {error.what}.",
                     next_step=error.next_step,
                 ),
             ),
@@ -85,10 +87,11 @@ def read_content(snapshot: Snapshot, limits: Limits = DEFAULT) -> Content:
         content = Content(
             kind,
             remarks=(
-                Remark(
+                note(
                     "unreadable",
+                    Effect.BLOCK,
                     "Not read: it takes too much memory.",
-                    "Not read: it takes too much memory.",
+                    outside="Not read: it takes too much memory.",
                     next_step=EXPORT,
                 ),
             ),
@@ -111,16 +114,22 @@ def _read(kind: str, snapshot: Snapshot, limits: Limits) -> Content:
     if kind == "text":
         return _text(data, name, limits)
     what, step = REFUSED.get(kind, (f"of a kind that never leaves ({kind})", EXPORT))
-    refused = Remark("kind", f"It is {what}.", f"It is {what}.", next_step=step)
+    refused = note("kind", Effect.BLOCK, f"It is {what}.", outside=f"It is {what}.", next_step=step)
     if kind in _PACKED:
         return _with_members(kind, snapshot, refused, limits)
     if kind == "zlib":
         return _joblib(snapshot, refused, limits)
-    unlisted = Remark("not-listed", "What it holds was not listed.", "What it holds was not listed.", next_step=step)
+    unlisted = note(
+        "not-listed",
+        Effect.BLOCK,
+        "What it holds was not listed.",
+        outside="What it holds was not listed.",
+        next_step=step,
+    )
     return Content(kind, (), (Item("file", kind, (len(data),)),), remarks=(refused, unlisted))
 
 
-def _with_members(kind: str, snapshot: Snapshot, refused: Remark, limits: Limits) -> Content:
+def _with_members(kind: str, snapshot: Snapshot, refused: Finding, limits: Limits) -> Content:
     """A format that is a zip inside: members with their sizes, arrays with their shapes, a pickle's inventory."""
     arrays: list[ArrayInfo] = []
     items: list[Item] = []
@@ -138,16 +147,20 @@ def _with_members(kind: str, snapshot: Snapshot, refused: Remark, limits: Limits
             scalars |= content.scalars
             remarks += content.remarks
     except UnreadableError as error:
-        remarks.append(Remark("unreadable", f"Its list is incomplete: {error.what}.", "Its list is incomplete."))
+        remarks.append(
+            note(
+                "unreadable", Effect.BLOCK, f"Its list is incomplete: {error.what}.", outside="Its list is incomplete."
+            )
+        )
     return Content(kind, tuple(arrays), tuple(items), scalars, remarks=tuple(remarks))
 
 
-def _joblib(snapshot: Snapshot, refused: Remark, limits: Limits) -> Content:
+def _joblib(snapshot: Snapshot, refused: Finding, limits: Limits) -> Content:
     """A compressed stream: the inventory of the pickle inside, if it is one."""
     try:
         inner = inflate(snapshot.data, snapshot.name, limits)
     except UnreadableError as error:
-        more = Remark("unreadable", f"It was not opened: {error.what}.", "It was not opened.")
+        more = note("unreadable", Effect.BLOCK, f"It was not opened: {error.what}.", outside="It was not opened.")
         return Content("zlib", remarks=(refused, more))
     if sniff(inner) != "pickle":
         return Content("zlib", items=(Item("stream", "bytes", (len(inner),)),), remarks=(refused,))
@@ -156,16 +169,22 @@ def _joblib(snapshot: Snapshot, refused: Remark, limits: Limits) -> Content:
 
 
 def _pickle(snapshot: Snapshot, limits: Limits) -> Content:
-    never = Remark(
+    never = note(
         "pickle",
+        Effect.BLOCK,
         "It is a pickle: it holds whatever the object held and runs code when opened.",
-        "It is a pickle: it holds whatever the object held and runs code when opened.",
+        outside="It is a pickle: it holds whatever the object held and runs code when opened.",
         next_step=EXPORT,
     )
     try:
         content = read_pickle(snapshot.data, snapshot.name, limits)
     except UnreadableError as error:
-        more = Remark("unreadable", f"Its inventory is incomplete: {error.what}.", "Its inventory is incomplete.")
+        more = note(
+            "unreadable",
+            Effect.BLOCK,
+            f"Its inventory is incomplete: {error.what}.",
+            outside="Its inventory is incomplete.",
+        )
         return Content("pickle", remarks=(never, more))
     return Content(
         content.kind,

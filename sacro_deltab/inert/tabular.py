@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ..base.errors import UnreadableError
-from .content import ArrayInfo, Content, Item, Remark
+from ..base.findings import Effect, Finding, note
+from .content import ArrayInfo, Content, Item
 from .limits import DEFAULT, Deadline, Limits
 
 _STEP = "Write one flat table: UTF-8, commas, one header row, the label column first."
@@ -134,7 +135,12 @@ def read_table(data: bytes, name: str, limits: Limits = DEFAULT) -> Content:
     comments = [line for line in text.split("\n", 50_000)[:50_000] if line.lstrip().startswith("#")]
     if comments:
         remarks.append(
-            Remark("comment", f"{len(comments)} comment lines; text there is not judged.", "It has comment lines.")
+            note(
+                "comment",
+                Effect.BLOCK,
+                f"{len(comments)} comment lines; text there is not judged.",
+                outside="It has comment lines.",
+            )
         )
     end = text.find("\n")
     first = text[: min(end, limits.line_bytes) if end >= 0 else limits.line_bytes]
@@ -149,19 +155,30 @@ def read_table(data: bytes, name: str, limits: Limits = DEFAULT) -> Content:
     return _content(table, remarks)
 
 
-def _text_remarks(text: str, data: bytes) -> Iterator[Remark]:
+def _text_remarks(text: str, data: bytes) -> Iterator[Finding]:
     if data.startswith(b"\xef\xbb\xbf"):
-        yield Remark("byte-order-mark", "It starts with a byte-order mark.", "It starts with a byte-order mark.")
+        yield note(
+            "byte-order-mark",
+            Effect.BLOCK,
+            "It starts with a byte-order mark.",
+            outside="It starts with a byte-order mark.",
+        )
     if _INVISIBLE.search(text[1:] if data.startswith(b"\xef\xbb\xbf") else text):
-        yield Remark("invisible", "It holds invisible characters.", "It holds invisible characters.")
+        yield note(
+            "invisible", Effect.BLOCK, "It holds invisible characters.", outside="It holds invisible characters."
+        )
     if not text.isascii() and any(c.isdigit() and not c.isascii() for c in text):
-        yield Remark("digits", "It holds digits outside 0-9.", "It holds digits outside 0-9.")
+        yield note("digits", Effect.BLOCK, "It holds digits outside 0-9.", outside="It holds digits outside 0-9.")
     if re.search(r"[ \t]+(?:\r?\n|\Z)", text):
-        yield Remark("trailing-space", "Lines end in spaces or tabs.", "Lines end in spaces or tabs.")
+        yield note(
+            "trailing-space", Effect.BLOCK, "Lines end in spaces or tabs.", outside="Lines end in spaces or tabs."
+        )
     if re.search(r"<[!/a-zA-Z]", text):
-        yield Remark("markup", "It holds markup; the viewer hides what stands inside.", "It holds markup.")
+        yield note(
+            "markup", Effect.BLOCK, "It holds markup; the viewer hides what stands inside.", outside="It holds markup."
+        )
     if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", text):
-        yield Remark("control", "It holds control characters.", "It holds control characters.")
+        yield note("control", Effect.BLOCK, "It holds control characters.", outside="It holds control characters.")
 
 
 @contextlib.contextmanager
@@ -236,7 +253,7 @@ def _put(column: Column, cell: str) -> None:
             column.texts.append(cell)
 
 
-def _content(table: TableData, remarks: list[Remark]) -> Content:
+def _content(table: TableData, remarks: list[Finding]) -> Content:
     arrays, items = [], []
     numeric = [c for c in table.columns if len(c.numbers) >= 1]
     for column in table.columns:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import PurePosixPath
 
+from ..base.findings import Effect, Finding, note
 from ..base.strict import DATA, parse
 from ..inert.content import Content
 from ..inert.tabular import _INVISIBLE, MARKS, TableData, number
 from ..outputs import Cell, Column, OutputDocument, document_errors
 from .plausible import cells_of_text
-from .report import Noted, note
 
 _REWRITE = "Send the file as the package wrote it; nothing may be added by hand."
 _COUNT_NAMES = frozenset({"n", "count", "people", "n_subjects", "n subjects"})
@@ -20,7 +20,7 @@ _INTEGER = re.compile(r"-?\d{1,15}\Z")
 _PLAIN = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?\Z")
 
 
-def document_of_json(content: Content, raw: bytes) -> tuple[OutputDocument | None, list[Noted]]:
+def document_of_json(content: Content, raw: bytes) -> tuple[OutputDocument | None, list[Finding]]:
     """The document of a JSON file, with what stops it from being one.
 
     The bytes must be exactly what the package writes for this content: extra keys, spaces, other spellings of a
@@ -34,7 +34,7 @@ def document_of_json(content: Content, raw: bytes) -> tuple[OutputDocument | Non
         return None, [
             note(
                 "schema",
-                "block",
+                Effect.BLOCK,
                 "It does not match the output schema: " + "; ".join(errors[:5]) + ".",
                 next_step=_REWRITE,
             )
@@ -43,7 +43,7 @@ def document_of_json(content: Content, raw: bytes) -> tuple[OutputDocument | Non
         document = OutputDocument.from_json(data)
         written = document.to_json().encode("utf-8")
     except (ValueError, TypeError, KeyError):
-        return None, [note("schema", "block", "It does not match the output schema.", next_step=_REWRITE)]
+        return None, [note("schema", Effect.BLOCK, "It does not match the output schema.", next_step=_REWRITE)]
     findings = []
     if written != raw:
         findings.append(_not_canonical())
@@ -51,10 +51,10 @@ def document_of_json(content: Content, raw: bytes) -> tuple[OutputDocument | Non
     return document, findings
 
 
-def _not_canonical() -> Noted:
+def _not_canonical() -> Finding:
     return note(
         "not-canonical",
-        "block",
+        Effect.BLOCK,
         "Its bytes are not what the package writes for this content: spaces, digits or entries were added.",
         next_step=_REWRITE,
     )
@@ -62,13 +62,13 @@ def _not_canonical() -> Noted:
 
 def document_of_csv(
     table: TableData, raw: bytes, stem: str, output_type: str, title: str | None
-) -> tuple[OutputDocument | None, list[Noted]]:
+) -> tuple[OutputDocument | None, list[Finding]]:
     """The document of a CSV that stands alone; its type comes from the facts."""
     if table.header is None or table.delimiter != "," or (not table.rows and table.n_rows):
         return None, [
             note(
                 "table-form",
-                "block",
+                Effect.BLOCK,
                 "It is not a flat table with one header row and commas.",
                 next_step="Write one header row, the label column first.",
             )
@@ -80,14 +80,16 @@ def document_of_csv(
     rows = []
     for row in table.rows:
         if len(row) != len(columns):
-            return None, [note("table-form", "block", "Its rows do not have one cell a column.")]
+            return None, [note("table-form", Effect.BLOCK, "Its rows do not have one cell a column.")]
         rows.append((row[0], *(_cell(text) for text in row[1:])))
     name = re.sub(r"[^a-z0-9_-]+", "_", stem.lower()).strip("_-")[:80] or "output"
     document = OutputDocument(name, output_type, title or name, columns, tuple(rows))
     findings = []
     errors = document_errors(parse(document.to_json(), bounds=DATA))
     if errors:
-        return None, [note("schema", "block", "It does not match the output schema: " + "; ".join(errors[:5]) + ".")]
+        return None, [
+            note("schema", Effect.BLOCK, "It does not match the output schema: " + "; ".join(errors[:5]) + ".")
+        ]
     if document.to_csv().encode("utf-8") != raw:
         findings.append(_not_canonical())
     findings += list(free_text(document))
@@ -102,7 +104,7 @@ def _cell(text: str) -> Cell:
     return None if text == "" else text
 
 
-def free_text(document: OutputDocument) -> Iterator[Noted]:
+def free_text(document: OutputDocument) -> Iterator[Finding]:
     """Places where a document could carry what no rule judges: names, titles, notes, numbers written as words."""
     texts: list[tuple[str, str]] = [("the title", document.title)]
     texts += [(f"the name of column {i + 1}", column.name) for i, column in enumerate(document.columns)]
@@ -117,7 +119,7 @@ def free_text(document: OutputDocument) -> Iterator[Noted]:
         for cell in row[1:]:
             if isinstance(cell, str) and cell not in MARKS and number(cell) is not None:
                 yield note(
-                    "number-as-text", "block", f"Row {i + 1} has a number written as text, which no rule rounds."
+                    "number-as-text", Effect.BLOCK, f"Row {i + 1} has a number written as text, which no rule rounds."
                 )
     yield from cells_of_text(document)
     yield from _about(document)
@@ -131,18 +133,18 @@ def free_text(document: OutputDocument) -> Iterator[Noted]:
     if _unordered_numbers(labels):
         yield note(
             "numbers-in-labels",
-            "review",
+            Effect.REVIEW,
             "The names of rows hold numbers in no order; names are not judged or rounded.",
             asks=("Do the numbers in these names say anything of single people?",),
         )
     decimals = sum(len(re.findall(r"\d\.\d{2,}", name)) for name in names)
     if decimals >= 3:
         yield note(
-            "numbers-in-names", "block", f"{decimals} names hold decimal numbers; names are not judged or rounded."
+            "numbers-in-names", Effect.BLOCK, f"{decimals} names hold decimal numbers; names are not judged or rounded."
         )
 
 
-def free_text_of(texts: Iterable[str]) -> Iterator[Noted]:
+def free_text_of(texts: Iterable[str]) -> Iterator[Finding]:
     """Names and titles on their own."""
     for text in texts:
         yield from _judge_text("a name or title", text)
@@ -214,13 +216,13 @@ _ABOUT = frozenset(
 )
 
 
-def _about(document: OutputDocument) -> Iterator[Noted]:
+def _about(document: OutputDocument) -> Iterator[Finding]:
     """`about` says in words how the table was made; a list of numbers in it would be data that no rule judges."""
     strange = sorted(str(key) for key in set(document.about) - _ABOUT)
     if strange:
         yield note(
             "about",
-            "review",
+            Effect.REVIEW,
             f"`about` has entries the package does not write: {', '.join(strange[:5])}.",
             asks=("Do these entries say anything of single people?",),
         )
@@ -233,9 +235,9 @@ def _about(document: OutputDocument) -> Iterator[Noted]:
         numbers = [item for item in items if isinstance(item, int | float) and not isinstance(item, bool)]
         count += len(numbers) + sum(len(re.findall(r"\d+\.\d+", item)) for item in items if isinstance(item, str))
         if len(numbers) > 4:
-            yield note("numbers-in-about", "block", "`about` holds a list of numbers; only the table is judged.")
+            yield note("numbers-in-about", Effect.BLOCK, "`about` holds a list of numbers; only the table is judged.")
     if count > 16:
-        yield note("numbers-in-about", "block", f"`about` holds {count} numbers; only the table is judged.")
+        yield note("numbers-in-about", Effect.BLOCK, f"`about` holds {count} numbers; only the table is judged.")
 
 
 _OPAQUE = re.compile(r"[A-Za-z0-9+/_=-]{64,}")
@@ -247,18 +249,18 @@ _NAMES = re.compile(
 _IDENTIFIER = re.compile(r"\b(?:sub|subj|subject|participant|patient|person|id)[-_ ]?0*\d{2,}\b", re.I)
 
 
-def _judge_text(place: str, text: str) -> Iterator[Noted]:
+def _judge_text(place: str, text: str) -> Iterator[Finding]:
     if _INVISIBLE.search(text) or any(ord(c) < 32 for c in text):
-        yield note("invisible", "block", f"{place} holds invisible characters.")
+        yield note("invisible", Effect.BLOCK, f"{place} holds invisible characters.")
     if any(c.isdigit() and not c.isascii() for c in text):
-        yield note("digits", "block", f"{place} holds digits outside 0-9.")
+        yield note("digits", Effect.BLOCK, f"{place} holds digits outside 0-9.")
     bare, n_names = _NAMES.subn("", text)
     if _OPAQUE.search(bare) or n_names > 4:
-        yield note("opaque", "block", f"{place} holds a long coded string.")
+        yield note("opaque", Effect.BLOCK, f"{place} holds a long coded string.")
     if len(re.findall(r"-?\d+(?:\.\d+)?", bare)) >= 12:
-        yield note("numbers-in-text", "block", f"{place} holds a list of numbers; text is not judged or rounded.")
+        yield note("numbers-in-text", Effect.BLOCK, f"{place} holds a list of numbers; text is not judged or rounded.")
     if _IDENTIFIER.search(text):
-        yield note("identifiers", "block", f"{place} reads as the identifier of a person.")
+        yield note("identifiers", Effect.BLOCK, f"{place} reads as the identifier of a person.")
 
 
 def stem_of(name: str) -> str:

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..base.digests import sha256_hex
 from ..base.errors import InputError
+from ..base.findings import Effect, Finding
 from ..measure.table_audit import TableAudit
 from ..outputs.document import MARK, Cell, Column, OutputDocument
 from ..outputs.schema import check_document
 from ..rules.facts import Fact, Facts, Part, Provider
-from ..rules.types import Action, Decision, Effect, Finding
+from ..rules.types import Action, Decision
 
 if TYPE_CHECKING:
     from ..rules import RuleSet

@@ -13,33 +13,37 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from ..base.findings import Effect, Finding, note
 from ..outputs import MARK, OutputDocument
 from ..rules.facts import Facts
 from ..rules.model import OutputSpec, RuleSet
-from .report import Noted, note
 
 _LABELS = re.compile(r"(?:below|above|at most|at least) \d+(?:\.\d+)?\Z")
 _STEP = "Check with --cohort FILE, which measures everything again."
 
 
-def cells_of_text(document: OutputDocument) -> Iterator[Noted]:
+def cells_of_text(document: OutputDocument) -> Iterator[Finding]:
     """Value cells that are neither a number, the mark, nor one of the labels that rules put there."""
     for number, row in enumerate(document.rows, start=1):
         for column, cell in zip(document.columns[1:], row[1:], strict=False):
             if isinstance(cell, str) and cell != MARK and not _LABELS.match(cell):
                 yield note(
-                    "text-in-values", "block", f"Row {number}, column {column.name!r} holds text where a number stands."
+                    "text-in-values",
+                    Effect.BLOCK,
+                    f"Row {number}, column {column.name!r} holds text where a number stands.",
                 )
                 return
 
 
-def shape_findings(document: OutputDocument, n: int | None, ruleset: RuleSet) -> Iterator[Noted]:
+def shape_findings(document: OutputDocument, n: int | None, ruleset: RuleSet) -> Iterator[Finding]:
     """More values than people can stand behind, and numbers that no statistic of this kind can be."""
     spec = ruleset.outputs.get(document.type)
     kind, most, least = ("", None, 0) if spec is None else (spec.cls, spec.columns, int(ruleset.parameters["min_n"]))
     if most is not None and len(document.columns) - 1 > most:
         yield note(
-            "too-many-columns", "block", f"A document of type {document.type} has at most {most} columns of values."
+            "too-many-columns",
+            Effect.BLOCK,
+            f"A document of type {document.type} has at most {most} columns of values.",
         )
     if spec is not None:
         yield from impossible_values(document, spec)
@@ -50,7 +54,7 @@ def shape_findings(document: OutputDocument, n: int | None, ruleset: RuleSet) ->
     if kind in ("subgroup_table", "count_table") and shown * least > n:
         yield note(
             "too-many-groups",
-            "block",
+            Effect.BLOCK,
             f"{shown} groups of at least {least} people are more than {n} people can form.",
             next_step=_STEP,
         )
@@ -59,7 +63,7 @@ def shape_findings(document: OutputDocument, n: int | None, ruleset: RuleSet) ->
     if kind == "coefficient" and 2 * rows > n:
         yield note(
             "many-values",
-            "review",
+            Effect.REVIEW,
             f"{rows} values of one kind from {n} people.",
             next_step=_STEP,
             asks=("Is each of these a statistic over all people, and none a person's own value?",),
@@ -69,10 +73,10 @@ def shape_findings(document: OutputDocument, n: int | None, ruleset: RuleSet) ->
     for position in (i for i, column in enumerate(document.columns) if column.role == "n"):
         counts = [row[position] for row in document.rows]
         if any(isinstance(count, int | float) and count > n + least for count in counts):
-            yield note("count-beyond-n", "block", "A count is larger than the number of people.", next_step=_STEP)
+            yield note("count-beyond-n", Effect.BLOCK, "A count is larger than the number of people.", next_step=_STEP)
 
 
-def impossible_values(document: OutputDocument, spec: OutputSpec) -> Iterator[Noted]:
+def impossible_values(document: OutputDocument, spec: OutputSpec) -> Iterator[Finding]:
     """Numbers that no statistic of this type can be: correlations beyond 1, negative SDs, quantiles that fall."""
     low = -math.inf if spec.range[0] is None else spec.range[0]
     high = math.inf if spec.range[1] is None else spec.range[1]
@@ -81,14 +85,14 @@ def impossible_values(document: OutputDocument, spec: OutputSpec) -> Iterator[No
         if any(isinstance(cell, int | float) and not low <= cell <= high for cell in (row[i] for i in places)):
             yield note(
                 "impossible-value",
-                "block",
+                Effect.BLOCK,
                 f"Row {number} holds a number that no output of type {document.type} can have.",
                 target=str(row[0]),
                 next_step="Release the statistic itself, under its own type.",
             )
             return
     if document.type == "delta_quantiles" and _falls(document):
-        yield note("impossible-value", "block", "A higher quantile is smaller than a lower one.", next_step=_STEP)
+        yield note("impossible-value", Effect.BLOCK, "A higher quantile is smaller than a lower one.", next_step=_STEP)
 
 
 def _falls(document: OutputDocument) -> bool:
@@ -106,18 +110,18 @@ def _marked(row: Sequence[Any]) -> bool:
     return all(cell == MARK for cell in row[1:])
 
 
-def _quantiles(document: OutputDocument, n: int, min_n: int) -> Iterator[Noted]:
+def _quantiles(document: OutputDocument, n: int, min_n: int) -> Iterator[Finding]:
     percents = []
     for row in document.rows:
         try:
             percents.append(float(str(row[0])))
         except ValueError:
-            yield note("quantile-name", "block", f"A quantile is called {str(row[0])[:40]!r}, not a percentage.")
+            yield note("quantile-name", Effect.BLOCK, f"A quantile is called {str(row[0])[:40]!r}, not a percentage.")
             return
     if len(percents) * min_n > n + min_n:
         yield note(
             "too-many-quantiles",
-            "block",
+            Effect.BLOCK,
             f"{len(percents)} quantiles of {n} people are nearly the people themselves.",
             next_step="Release at most one quantile for each group of the minimum size.",
         )
@@ -126,13 +130,15 @@ def _quantiles(document: OutputDocument, n: int, min_n: int) -> Iterator[Noted]:
     if any((b - a) * n < 100 * min_n for a, b in pairwise(percents)):
         yield note(
             "close-quantiles",
-            "review",
+            Effect.REVIEW,
             "Two quantiles are so close that few people lie between them.",
             asks=("Do neighbouring quantiles enclose fewer than the minimum number of people?",),
         )
 
 
-def linked(name: str, document: OutputDocument, facts: Facts, problems: Sequence[Mapping[str, Any]]) -> Iterator[Noted]:
+def linked(
+    name: str, document: OutputDocument, facts: Facts, problems: Sequence[Mapping[str, Any]]
+) -> Iterator[Finding]:
     """Every row of a table must be in the problem that the attack is run on, with the count the rules judged."""
     counts: dict[str, int] = {}
     for data in problems:
@@ -152,7 +158,7 @@ def linked(name: str, document: OutputDocument, facts: Facts, problems: Sequence
         if part.key not in counts:
             yield note(
                 "tables",
-                "block",
+                Effect.BLOCK,
                 f"Row {part.key!r} is in no table problem: the attack was never run on it.",
                 target=part.key,
                 next_step=_STEP,
@@ -160,7 +166,7 @@ def linked(name: str, document: OutputDocument, facts: Facts, problems: Sequence
         elif recorded is not None and recorded.value != counts[part.key]:
             yield note(
                 "tables",
-                "block",
+                Effect.BLOCK,
                 f"The evidence gives two counts for row {part.key!r}.",
                 target=part.key,
                 next_step=_STEP,
@@ -168,7 +174,7 @@ def linked(name: str, document: OutputDocument, facts: Facts, problems: Sequence
     del document
 
 
-def repeated_types(documents: Mapping[str, OutputDocument], ns: set[int], min_n: int) -> Iterator[Noted]:
+def repeated_types(documents: Mapping[str, OutputDocument], ns: set[int], min_n: int) -> Iterator[Finding]:
     """One value per person spread over many outputs: as many single numbers, or rows of one kind, as people."""
     rows: dict[str, list[int]] = {}
     for document in documents.values():
@@ -179,7 +185,7 @@ def repeated_types(documents: Mapping[str, OutputDocument], ns: set[int], min_n:
         if len(lengths) > 1 and any(abs(total - n) <= 1 for n in ns):
             yield note(
                 "spread-out",
-                "block" if single else "review",
+                Effect.BLOCK if single else Effect.REVIEW,
                 f"{len(lengths)} outputs of type {kind} together have one row for each person.",
                 next_step=_STEP,
                 asks=("Do these outputs together hold one value per person?",),
@@ -187,7 +193,7 @@ def repeated_types(documents: Mapping[str, OutputDocument], ns: set[int], min_n:
         elif single and len(lengths) > min_n:
             yield note(
                 "spread-out",
-                "review",
+                Effect.REVIEW,
                 f"{len(lengths)} outputs of type {kind} hold one number each.",
                 next_step=_STEP,
                 asks=("Why are there so many single numbers of one kind?",),

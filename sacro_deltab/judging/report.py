@@ -6,86 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..base.findings import Effect, Finding, note
 from ..base.verdicts import exit_code, worst
-from ..inert.content import Remark
 from ..rules.facts import Facts
-from ..rules.types import Decision, Effect, Finding
+from ..rules.types import Decision
 
 SCHEMA_ID = "sacro_deltab/report/1"
-
-
-@dataclass(frozen=True)
-class Noted:
-    """One finding of the report (inside view)."""
-
-    rules: tuple[str, ...]
-    effect: str
-    text: str
-    target: str = "output"
-    asks: tuple[str, ...] = ()
-    clauses: tuple[str, ...] = ()
-    next_step: str | None = None
-    outside: str | None = None
-    waived_by: str | None = None
-
-    @property
-    def verdict(self) -> str:
-        """ACRO's word for its effect."""
-        return Effect(self.effect).status
-
-    @classmethod
-    def of_finding(cls, finding: Finding) -> Noted:
-        """A rule's finding."""
-        return cls(
-            rules=finding.rules,
-            effect=finding.effect.value,
-            text=finding.inside,
-            target=finding.target,
-            asks=finding.asks,
-            clauses=finding.clauses,
-            next_step=finding.next_step,
-            outside=finding.outside,
-            waived_by=finding.waived_by,
-        )
-
-    @classmethod
-    def of_remark(cls, remark: Remark) -> Noted:
-        """What a reader noticed."""
-        return cls(
-            rules=(f"check/{remark.code}",),
-            effect=remark.effect,
-            text=remark.inside,
-            next_step=remark.next_step,
-            outside=remark.outside,
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Fields of `schemas/report.schema.json`."""
-        return {
-            "rules": list(self.rules),
-            "effect": self.effect,
-            "target": self.target,
-            "text": self.text,
-            "outside": self.outside,
-            "asks": list(self.asks),
-            "clauses": list(self.clauses),
-            "next_step": self.next_step,
-            "waived_by": self.waived_by,
-        }
-
-
-def note(
-    code: str,
-    effect: str,
-    text: str,
-    *,
-    next_step: str | None = None,
-    target: str = "output",
-    asks: tuple[str, ...] = (),
-    outside: str | None = None,
-) -> Noted:
-    """A finding of the checker itself, `check/CODE`."""
-    return Noted((f"check/{code}",), effect, text, target, asks, (), next_step, outside)
 
 
 @dataclass
@@ -96,7 +22,7 @@ class FileReport:
     type: str | None = None
     title: str | None = None
     kept_inside: bool = False
-    findings: list[Noted] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     met: tuple[str, ...] = ()
     facts: list[tuple[str, str]] = field(default_factory=list)
     inventory: list[str] = field(default_factory=list)
@@ -111,7 +37,7 @@ class FileReport:
         """Worst effect over the findings."""
         return worst(finding.verdict for finding in self.findings)
 
-    def add(self, *findings: Noted) -> None:
+    def add(self, *findings: Finding) -> None:
         """Add findings once."""
         for finding in findings:
             if finding not in self.findings:
@@ -119,9 +45,9 @@ class FileReport:
 
     def add_decision(self, decision: Decision, facts: Facts) -> None:
         """Copy what the rules said."""
-        self.add(*(Noted.of_finding(finding) for finding in decision.findings if finding.effect.value != "pass"))
+        self.add(*(f for f in decision.findings if f.effect is not Effect.PASS))
         if decision.missing:
-            self.add(note("missing-facts", "block", "not judged: missing " + ", ".join(sorted(decision.missing))))
+            self.add(note("missing-facts", Effect.BLOCK, "not judged: missing " + ", ".join(sorted(decision.missing))))
         self.met = decision.met
         self.facts = sorted({(fact.name, fact.by.value) for fact in facts})
 
@@ -138,7 +64,7 @@ class FileReport:
             "kind": self.kind,
             "sha256": self.sha256,
             "bytes": self.n_bytes,
-            "findings": [finding.to_json() for finding in sorted(self.findings, key=lambda f: Effect(f.effect).rank)],
+            "findings": [finding.to_json() for finding in sorted(self.findings, key=lambda f: f.effect.rank)],
             "met": list(self.met),
             "facts": [{"name": name, "by": by} for name, by in self.facts],
             "inventory": self.inventory,
@@ -151,7 +77,7 @@ class Report:
 
     rule_set: Mapping[str, Any]
     outputs: list[FileReport] = field(default_factory=list)
-    folder_findings: list[Noted] = field(default_factory=list)
+    folder_findings: list[Finding] = field(default_factory=list)
     kept_inside: list[str] = field(default_factory=list)
     declared: list[dict[str, Any]] = field(default_factory=list)
     not_checked: list[str] = field(default_factory=list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..rules.types import Effect, Finding
+from ..base.findings import Effect
 from .judge import Judged
 from .plausible import shape_findings
 
@@ -21,13 +21,10 @@ def shaped(ruleset: RuleSet, judged: Judged) -> Judged:
     n = judged.facts.get("n")
     people = n.value if n is not None and type(n.value) is int else None
     found = [
-        Finding(
-            rules=finding.rules,
+        replace(
+            finding,
             target="output",
-            effect=Effect.BLOCK if finding.effect == "block" else Effect.REVIEW,
-            inside=finding.text,
             outside=finding.outside or f"{ruleset.titles(finding.rules)}; that is not so here.",
-            asks=finding.asks,
             next_step=finding.next_step or "Ask for fewer values.",
         )
         for finding in shape_findings(document, people, ruleset)

@@ -1,12 +1,13 @@
 """The rule language and its engine: load a rule set, judge facts, explain, compare. No numpy, pandas or acro."""
 
+from ..base.findings import Effect, Finding
 from .engine import decide, facts_required
 from .explain import explain
 from .findings import collect_findings
 from .loader import load_base
 from .model import ProfileInfo, Rule, RuleSet
 from .profiles import load_ruleset
-from .types import Action, Decision, Effect, Finding
+from .types import Action, Decision
 from .views import decision_to_json, outside_findings
 from .waivers import Waiver, load_waivers
 

@@ -11,13 +11,13 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from ..base.findings import Effect
 from .build_vocabulary import Vocabulary
 from .comparators import COMPARATORS
 from .limits import LIMITS
 from .marked_yaml import MarkedFile, Problem
 from .model import Condition, Constant, Example, FactSpec, ParameterSpec, ParameterValue, Place, Rule, RuleSet
 from .schema_check import VERBS, did_you_mean
-from .types import Effect
 
 _EXPECT = {
     "require": {"pass", "block", "review", "not_applicable"},

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..base.errors import InputError
+from ..base.findings import Effect
 from .comparators import COMPARATORS
 from .limits import LIMITS
 from .model import Condition, Constant, Form, Rule, RuleSet
 from .schema_check import did_you_mean
 from .strictness import condition_words
-from .types import Effect
 
 
 def value_words(value: Any) -> str:

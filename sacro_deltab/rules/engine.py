@@ -18,6 +18,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
+from ..base.findings import Effect, Finding
 from .comparators import compare
 from .evaluate import Lack, Outcome, Scope, evaluate
 from .facts import Fact, Facts, Part, Provider
@@ -25,7 +26,7 @@ from .findings import collect_findings
 from .limits import LIMITS
 from .model import Rule, RuleSet
 from .noised import advice_of, is_raw_rule, protected_by_noise, without_raw
-from .types import Action, Advice, Decision, Effect, Finding
+from .types import Action, Advice, Decision
 from .waivers import Waiver, valid_waiver
 
 PART_KINDS = ("cell", "quantile", "row")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..base.findings import Effect, Finding, View
 from .facts import Facts, Provider
 from .model import RuleSet
-from .types import Action, Decision, Effect, Finding, View
+from .types import Action, Decision
 from .views import hidden_rules, outside_findings
 
 HEADLINES = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..base.findings import Effect, Finding
 from . import messages
 from .evaluate import Lack, Outcome
 from .model import Rule, RuleSet
-from .types import Effect, Finding
 
 
 @dataclass

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from ..base.findings import Effect
 from .facts import FactValue, Provider
-from .types import Effect
 
 Limit = FactValue | tuple[FactValue, ...]
 ParameterValue = int | float | str

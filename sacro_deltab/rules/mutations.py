@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from ..base.findings import Effect
 from .comparators import COMPARATORS
 from .examples import run_example
 from .limits import LIMITS
 from .model import Condition, Rule, RuleSet
 from .strictness import condition_words
-from .types import Effect
 
 NOTICED_AT_LEAST = 0.98  # `rules test` fails below this share
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..base.findings import Effect
 from . import messages
 from .evaluate import Outcome, Scope, evaluate
 from .facts import Facts, Part
 from .findings import effect_of
 from .model import Rule, RuleSet
-from .types import Advice, Effect
+from .types import Advice
 
 
 def protected_by_noise(facts: Facts) -> bool:

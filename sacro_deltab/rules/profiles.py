@@ -10,6 +10,7 @@ from typing import Any
 
 from ..base.digests import sha256_hex
 from ..base.errors import RuleSetError
+from ..base.findings import Effect
 from ..base.opening import read_file
 from .build_rules import misfit, read_conditions, read_parameter
 from .constants import put_in_place
@@ -19,7 +20,6 @@ from .marked_yaml import MarkedFile, Problem, read_marked
 from .model import ParameterValue, ProfileInfo, Rule, RuleSet
 from .schema_check import check, did_you_mean
 from .strictness import Direction, rule_changes
-from .types import Effect
 
 _ENTRY = re.compile(r"^\s*- +\{? *rule: *[\"']?([A-Z]{2}-\d{2,})")
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.findings import Effect
 from .model import Rule, RuleSet
 from .requirements import Requirement, Requirements, load_requirements
 from .solve import Found, passing
 from .strictness import restricts
-from .types import Effect
 
 WAIVABLE = ("by_dac", "by_dac_individual", "never")
 

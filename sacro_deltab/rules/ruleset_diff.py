@@ -7,13 +7,13 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from ..base.findings import Effect
 from .digests import rule_digest
 from .engine import decide
 from .facts import Facts
 from .model import FactSpec, Rule, RuleSet
 from .stored import below
 from .strictness import Change, Direction, overall, restricts, rule_changes
-from .types import Effect
 
 _FACT_FIELDS = (  # of which a change may change verdicts
     *("by", "type", "unit", "values", "minimum", "maximum", "above", "below"),

@@ -9,10 +9,11 @@ from typing import Any
 
 from ..base.digests import sha256_hex
 from ..base.errors import InputError, UnreadableError
+from ..base.findings import Effect, Finding
 from ..base.strict import DATA, read_json
 from .facts import Facts, facts_from_json
 from .schema_check import did_you_mean
-from .types import Decision, Effect, Finding
+from .types import Decision
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from enum import Enum
 from itertools import pairwise
 from typing import Any
 
+from ..base.findings import Effect
 from .comparators import COMPARATORS, compare
 from .limits import AT_LEAST_ORDER, AT_MOST_ORDER
 from .model import Condition, Rule
-from .types import Effect
 
 
 class Direction(Enum):

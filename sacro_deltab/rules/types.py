@@ -4,58 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import Any, Literal
 
-View = Literal["inside", "outside"]
-
-
-class Effect(Enum):
-    """Effects, worst first (rule set: `order_of_effects`)."""
-
-    BLOCK = "block"
-    WITHHOLD = "withhold"
-    REVIEW = "review"
-    SUPPRESS = "suppress"
-    ROUND = "round"
-    LABEL = "label"
-    PASS = "pass"
-
-    @property
-    def rank(self) -> int:
-        """0 for the worst effect."""
-        return list(Effect).index(self)
-
-    @property
-    def status(self) -> Literal["pass", "review", "fail"]:
-        """The ACRO status it maps to: block, withhold → fail; review → review; the rest → pass."""
-        if self in (Effect.BLOCK, Effect.WITHHOLD):
-            return "fail"
-        return "review" if self is Effect.REVIEW else "pass"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One result on one target; several rules that say the same of one target share one finding (D-82).
-
-    `inside` carries numbers and cell labels; `outside` says "below 20", never "7", and never which of two
-    marked cells was small (D-79, D-28).
-    """
-
-    rules: tuple[str, ...]
-    target: str  # "output", or the key of a part; inside only
-    effect: Effect
-    inside: str
-    outside: str
-    clauses: tuple[str, ...] = ()
-    asks: tuple[str, ...] = ()  # questions a person must answer
-    next_step: str | None = None
-    waived_by: str | None = None  # id of the waiver that lowered block to review
-    provisional: bool = False
-
-    def text(self, view: View) -> str:
-        """The finding's sentence for one view."""
-        return self.inside if view == "inside" else self.outside
+from ..base.findings import Effect, Finding
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..base.findings import Effect, Finding, View
 from . import messages
 from .model import Rule, RuleSet
-from .types import Action, Decision, Effect, Finding, View
+from .types import Action, Decision
 
 
 def decision_to_json(decision: Decision, view: View = "inside", *, ruleset: RuleSet | None = None) -> dict[str, Any]:

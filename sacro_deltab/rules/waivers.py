@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import RuleSetError
+from ..base.findings import Effect
 from .digests import rule_digest, semantic_digest
 from .loader import first_at_each_place, raise_problems
 from .marked_yaml import MarkedFile, Problem, read_marked
 from .model import Place, Rule, RuleSet
 from .schema_check import check
-from .types import Decision, Effect
+from .types import Decision
 
 LONGEST_DAYS = 366
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..base.errors import BudgetError, InputError
+from ..base.findings import Effect
 from ..rules import decide
 from ..rules.facts import Fact, Facts, Provider
-from ..rules.types import Effect
 from .common import noised, stated
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import InputError, SacroDeltabError
+from ..base.findings import Effect, Finding
 from ..build.record import BROKEN, stub, summary, told_of
 from ..build.record import record as built
 from ..judging.judge import Judged, judge_output
@@ -19,7 +20,7 @@ from ..measure.numbers import moments, with_output
 from ..outputs.document import MARK
 from ..rules import decision_to_json, outside_findings
 from ..rules.facts import Facts
-from ..rules.types import Decision, Effect, Finding
+from ..rules.types import Decision
 from ..tables.solver import SolverError
 from .acro_records import add_record, draft_of, validate_draft
 from .entries import Candidate, Entry

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ..base.errors import InputError
+from ..base.findings import Effect
 from ..judging.documents import free_text
 from ..outputs.document import OutputDocument
 
@@ -26,8 +27,8 @@ def refuse_hidden_text(document: OutputDocument, ids: Sequence[object] | None) -
     if people and any(not people.isdisjoint({text, *re.split(r"[^\w.-]+", text)}) for text in texts):
         raise InputError("a name or title holds the id of a person", next_step="Name outputs and groups without ids.")
     for finding in free_text(document):
-        if finding.effect == "block":
+        if finding.effect is Effect.BLOCK:
             raise InputError(
-                f"names and titles are not judged: {finding.text}",
+                f"names and titles are not judged: {finding.inside}",
                 next_step="Name outputs, groups and features in words and whole numbers.",
             )

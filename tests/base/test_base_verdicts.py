@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sacro_deltab.base.findings import Effect
 from sacro_deltab.base.verdicts import exit_code, worst
-from sacro_deltab.rules.types import Effect
 
 
 @pytest.mark.parametrize(

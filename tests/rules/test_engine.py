@@ -7,9 +7,9 @@ from facts_factory import cell, fact, honest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sacro_deltab.base.findings import Effect
 from sacro_deltab.rules import decide, decision_to_json, facts_required, load_ruleset
 from sacro_deltab.rules.facts import Fact, Facts, Part, Provider
-from sacro_deltab.rules.types import Effect
 
 RULESET = load_ruleset()
 TABLE = "delta_mean_by_diagnosis"

@@ -6,16 +6,17 @@ from pathlib import Path
 import pytest
 
 import sacro_deltab
+from sacro_deltab.base.findings import Effect
 from sacro_deltab.rules.describe import show
 from sacro_deltab.rules.stored import find_outputs, with_form
 
 ROOT = Path(sacro_deltab.__file__).parent
-EFFECTS = {"block", "review", "label"}
+EFFECTS = {"BLOCK", "REVIEW", "LABEL"}
 
 
 def _code(call):
     name = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
-    if name not in ("note", "Remark") or not call.args:
+    if name != "note" or not call.args:
         return None
     first = call.args[0]
     if isinstance(first, ast.Constant) and isinstance(first.value, str):
@@ -28,7 +29,7 @@ def _codes():
     for path in ROOT.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and (code := _code(node)) is not None:
-                said = {a.value for a in ast.walk(node) if isinstance(a, ast.Constant) and a.value in EFFECTS}
+                said = {a.attr.lower() for a in ast.walk(node) if isinstance(a, ast.Attribute) and a.attr in EFFECTS}
                 found.setdefault(code, set()).update(said)
     literals = "\n".join(p.read_text(encoding="utf-8") for p in ROOT.rglob("*.py"))
     return found, literals
@@ -61,7 +62,6 @@ def test_a_recorded_finding_of_form_is_explained(ruleset, tmp_path):
 
     from sacro_deltab.rules import decide
     from sacro_deltab.rules.facts import facts_to_json
-    from sacro_deltab.rules.types import Effect
 
     facts = honest(ruleset, "delta_sd")
     finding = {"rules": ["check/impossible-value"], "effect": "block", "text": "Row 1", "asks": [], "next_step": None}

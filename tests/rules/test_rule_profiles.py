@@ -7,12 +7,12 @@ from facts_factory import honest
 from rule_files import change, copy_rules
 
 from sacro_deltab.base.errors import RuleSetError
+from sacro_deltab.base.findings import Effect
 from sacro_deltab.rules import decide, load_ruleset, load_waivers
 from sacro_deltab.rules.facts import Fact, Provider
 from sacro_deltab.rules.loader import RuleSetProblems
 from sacro_deltab.rules.ruleset_diff import diff
 from sacro_deltab.rules.strictness import Direction, overall, rule_changes
-from sacro_deltab.rules.types import Effect
 from sacro_deltab.rules.waivers import states
 
 BASE = load_ruleset()

@@ -8,9 +8,9 @@ from facts_factory import cell, honest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sacro_deltab.base.findings import Effect
 from sacro_deltab.rules import decide, decision_to_json, explain, load_ruleset
 from sacro_deltab.rules.facts import Fact, Facts, Part, Provider
-from sacro_deltab.rules.types import Effect
 
 RULESET = load_ruleset()
 TABLES = sorted(t for t in RULESET.output_types if RULESET.cls(t) in ("subgroup_table", "count_table"))

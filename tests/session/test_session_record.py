@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from sacro_deltab.base.errors import InputError
+from sacro_deltab.base.findings import Effect, Finding
 from sacro_deltab.build.record import CELL_CHECK, stub, summary, suppressed_cells, told_of
 from sacro_deltab.outputs.document import Column, OutputDocument
-from sacro_deltab.rules.types import Effect, Finding
 from sacro_deltab.session.acro_records import Draft, file_problem, validate_draft
 
 DOCUMENT = OutputDocument(

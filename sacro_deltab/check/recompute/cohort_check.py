@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...base.findings import Effect, Finding, note
 from ...judging.documents import marked_rows
-from ...judging.report import Noted, note
 from ...outputs import MARK, OutputDocument
 from ...rules.facts import Facts, Part
 from .cohort_deltas import DeltaSources, Source
@@ -55,12 +55,12 @@ class CohortFacts:
         """People in the file."""
         return self.file.n
 
-    def read(self, raw: OutputDocument, facts: Facts | None) -> tuple[Measured | None, Source | None, list[Noted]]:
+    def read(self, raw: OutputDocument, facts: Facts | None) -> tuple[Measured | None, Source | None, list[Finding]]:
         """The reading of the cohort that agrees best with one output, where its deltas come from, and what differs.
 
         Whoever forges numbers agrees with no reading; the best one then names what differs.
         """
-        best: tuple[int, int, Measured | None, Source | None, list[Noted]] = (1, 0, None, None, [])
+        best: tuple[int, int, Measured | None, Source | None, list[Finding]] = (1, 0, None, None, [])
         private = facts is not None and self._must_be_private(facts)
         for source, found in self.readings(raw, facts):
             if private and source is not None and not source.private:
@@ -80,7 +80,7 @@ class CohortFacts:
             for found in measurements(self.file, raw, facts, deltas, self.sources, self.parameters):
                 yield source, found
 
-    def compare(self, name: str, facts: Facts, raw: OutputDocument, *, attacked: bool = False) -> Iterator[Noted]:
+    def compare(self, name: str, facts: Facts, raw: OutputDocument, *, attacked: bool = False) -> Iterator[Finding]:
         """Every fact and raw number of one output that the cohort answers differently.
 
         attacked: the tables of the evidence were attacked again; `linked` holds those against the cohort.
@@ -114,24 +114,24 @@ class CohortFacts:
         origin = facts.get("model.origin")
         return origin is not None and origin.value == "formal_release" and self.sources.prediction() is not None
 
-    def not_of_the_cohort(self, raw: OutputDocument, facts: Facts | None) -> Iterator[Noted]:
+    def not_of_the_cohort(self, raw: OutputDocument, facts: Facts | None) -> Iterator[Finding]:
         """Rows that name no column, and groups that stand in no column: nothing to compare is not agreement."""
         names = [str(row[0]) for row in raw.rows]
         if needs_groups(raw.type):
             if next(groupings(self.file, raw, facts), None) is None:
-                yield _foreign("block", "groups of these names stand in no column", raw.name)
+                yield _foreign(Effect.BLOCK, "groups of these names stand in no column", raw.name)
             return
         lost = [name for name in names if self.file.column(name) is None] if raw.type in _COLUMNS else []
         if lost:
-            effect = "block" if raw.type == "idp_summary" else "review"
+            effect = Effect.BLOCK if raw.type == "idp_summary" else Effect.REVIEW
             yield _foreign(effect, f"it has no column for {len(lost)} of {len(names)} rows", lost[0])
 
-    def _unknown_deltas(self, facts: Facts) -> Iterator[Noted]:
+    def _unknown_deltas(self, facts: Facts) -> Iterator[Finding]:
         if is_noised(facts):
             return
         yield note(
             "cohort-deltas",
-            "review",
+            Effect.REVIEW,
             "Its deltas could not be made again from the cohort: nothing about them was measured.",
             next_step="Give a cohort with a column `delta`, or with ages and all features of the model.",
             asks=("Where do these deltas come from, and are they of these people?",),
@@ -159,12 +159,12 @@ class CohortFacts:
 
         return LinkedTables(TablePolicy.from_parameters(self.parameters), ages=lambda: self.file.ages)
 
-    def linked(self, problems: list[Mapping[str, Any]]) -> Iterator[Noted]:
+    def linked(self, problems: list[Mapping[str, Any]]) -> Iterator[Finding]:
         """The tables of the evidence taken together, counted again."""
         yield from linked_findings(problems, self.members, self.values)
 
 
-def _foreign(effect: str, what: str, target: str) -> Noted:
+def _foreign(effect: Effect, what: str, target: str) -> Finding:
     return note(
         "cohort-lacks",
         effect,
@@ -172,11 +172,11 @@ def _foreign(effect: str, what: str, target: str) -> Noted:
         target=target,
         outside="The cohort does not have what this output is about.",
         next_step="Give the cohort's own table with these columns, or leave the output out.",
-        asks=() if effect == "block" else ("Where do these columns come from?",),
+        asks=() if effect is Effect.BLOCK else ("Where do these columns come from?",),
     )
 
 
-def compare(raw: OutputDocument, facts: Facts | None, found: Measured) -> tuple[int, list[Noted]]:
+def compare(raw: OutputDocument, facts: Facts | None, found: Measured) -> tuple[int, list[Finding]]:
     """How many recorded numbers agree with a reading of the cohort, and a finding for each that differs."""
     agree, out = 0, []
     for place, recorded, now, target, by in _pairs(raw, facts, found):
@@ -237,10 +237,10 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _difference(name: str, recorded: str, now: str, target: str, by: str) -> Noted:
+def _difference(name: str, recorded: str, now: str, target: str, by: str) -> Finding:
     return note(
         "cohort-differs",
-        "block",
+        Effect.BLOCK,
         f"{name} is {by} as {recorded}; the cohort gives {now}.",
         target=target,
         outside="A recorded fact differs from the cohort.",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...base.errors import InputError
-from ...judging.report import Noted, note
+from ...base.findings import Effect, Finding, note
 from ...measure.people import MISSING, Grouping
 from ...outputs import OutputDocument
 from ...rules.facts import Facts
@@ -148,7 +148,7 @@ def printed_cells(raw: OutputDocument, found: Measured, source: Source | None) -
 
 def linked_findings(
     problems: list[Mapping[str, Any]], members: Mapping[str, Any], values: Mapping[str, Any]
-) -> Iterator[Noted]:
+) -> Iterator[Finding]:
     """The atoms of the evidence against the people: sets of people in the same cells, their counts and sums.
 
     Parameters
@@ -186,10 +186,10 @@ def _with_statistic(cells: Mapping[str, Any], known: list[str]) -> Iterator[str]
             yield name.partition("|")[0]
 
 
-def _not_these(what: str) -> Noted:
+def _not_these(what: str) -> Finding:
     return note(
         "cohort-differs",
-        "block",
+        Effect.BLOCK,
         f"Table problem of the evidence: {what}.",
         outside="A recorded fact differs from the cohort.",
         next_step="Run the session again on this cohort.",
