@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
@@ -67,6 +68,22 @@ class Finding:
         """The finding's sentence for one view."""
         return self.inside if view == "inside" else self.outside
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Finding:
+        """A finding as a report or a session's evidence holds it; what is no effect blocks."""
+        effect, step, waiver = data.get("effect"), data.get("next_step"), data.get("waived_by")
+        return cls(
+            rules=_texts(data.get("rules")),
+            target=str(data.get("target", "output")),
+            effect=Effect(effect) if effect in set(Effect) else Effect.BLOCK,
+            inside=str(data.get("text", "")),
+            outside=outside if isinstance(outside := data.get("outside"), str) else "",
+            clauses=_texts(data.get("clauses")),
+            asks=_texts(data.get("asks")),
+            next_step=str(step) if step else None,
+            waived_by=str(waiver) if waiver else None,
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Fields of `schemas/report.schema.json`."""
         return {
@@ -80,6 +97,10 @@ class Finding:
             "next_step": self.next_step,
             "waived_by": self.waived_by,
         }
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
 
 
 def note(

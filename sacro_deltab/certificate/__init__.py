@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from .keys import keygen
     from .page import render_page
     from .seal import new_certificate_id, seal_folder
-    from .statement import build_statement
     from .verify import verify_path
 
 _LAZY = {
-    "build_statement": "statement",
     "new_certificate_id": "seal",
     "seal_folder": "seal",
     "certify_folder": "certify",
@@ -29,7 +27,6 @@ _LAZY = {
 }
 
 __all__ = [
-    "build_statement",
     "certify_folder",
     "keygen",
     "new_certificate_id",

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 from ..base.canonical import MAX_BYTES, read_canonical
 from ..base.digests import digest_file
 from ..base.errors import CertificateError, InputError, RefusedError, SacroDeltabError, UnreadableError
+from ..base.findings import Effect, Finding
 from ..base.names import shown
 from ..base.opening import read_member
 from ..base.strict import DATA, parse
 from ..base.verdicts import exit_code, worst
 from ..base.writing import write_file
+from ..judging.report import Report
 from .envelope import ParsedEnvelope, parse_envelope, sign
 from .inside import ensure_salt, inside_digest
 from .keys import SigningKey, refuse_key_inside
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
     from ..ledger.trust import Trust
 
 PAGE = "certificate.html"
-Checker = Callable[[Path], Mapping[str, Any]]
+_NOT_ITS_OWN = Finding(("session-statement",), "output", Effect.BLOCK, "The session's own statement does not hold.")
+Checker = Callable[[Path], Report]
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ def _sign_new(folder: Path, key: SigningKey, node: str, request: Request, moment
 def _write_inside(
     folder: Path,
     inventory: Inventory,
-    report: Mapping[str, Any],
+    report: Report,
     evidence: Mapping[str, Any] | None,
     context: Context,
 ) -> bytes:
@@ -168,10 +171,10 @@ def _countersign(folder: Path, key: SigningKey, role: str, request: Request, mom
         raise CertificateError(f"what is signed does not hold: {result.conclusion()}.", path=folder)
     predicate = result.statement["predicate"]
     report = request.check(folder)
-    found = worst([str(report.get("verdict")), predicate["verdict"]])
+    found = worst([report.verdict, predicate["verdict"]])
     if found != predicate["verdict"]:
         raise RefusedError(
-            f"the certificate says {predicate['verdict']}, and a new check says {report.get('verdict')}.",
+            f"the certificate says {predicate['verdict']}, and a new check says {report.verdict}.",
             path=folder,
             next_step="certify again with the tool key.",
         )
@@ -260,7 +263,7 @@ def schema_problems_or_type(statement: Mapping[str, Any]) -> list[str]:
     return schema_problems(statement)
 
 
-def _departures(inventory: Inventory, session: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
+def _departures(inventory: Inventory, session: Mapping[str, Any]) -> tuple[list[Finding], list[str]]:
     """How the folder differs from what its session stated; a difference is a fail, the viewer's changes are not."""
     subjects = subjects_of(session)
     problems: list[str] = []
@@ -284,7 +287,7 @@ def _departures(inventory: Inventory, session: Mapping[str, Any]) -> tuple[list[
     if stated is None or read_member(stated, limit=256) != digest_file(inventory.root[STATEMENT]).sha256.encode():
         problems.append("certificate.json is not the one that `finalise` wrote")
     problems += _inside_departures(inventory, session)
-    return [{"rules": ["session-statement"], "effect": "block"}] if problems else [], [*problems, *notes]
+    return [_NOT_ITS_OWN] if problems else [], [*problems, *notes]
 
 
 def _inside_departures(inventory: Inventory, session: Mapping[str, Any]) -> list[str]:

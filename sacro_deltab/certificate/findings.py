@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..base.findings import Effect
+from ..base.findings import Effect, Finding
 from ..base.verdicts import worst
+from ..judging.report import FileReport, Report
 from .layout import ENVELOPES, STATEMENT, STRUCTURE
 from .policy import Policy
 from .viewer import file_statuses, listed_files
 
-EFFECTS = tuple(effect.value for effect in Effect)  # worst first
 _CHECKED_INSIDE = "checked_inside"
 
 
@@ -39,7 +39,7 @@ class PreparedOutput:
     cells_marked: bool = False
     privacy: Mapping[str, Any] | None = None
     actions: tuple[Mapping[str, Any], ...] = ()
-    findings: tuple[Mapping[str, Any], ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def verdict_under(self, cap: Sequence[str]) -> str:
         """The verdict, at most `review` where something forbids a pass."""
@@ -76,13 +76,13 @@ class PreparedOutput:
             "questions": [
                 {"rules": list(ids), "question": text} for ids, text in (*self.questions, *self.raw_questions)
             ],
-            "findings": [dict(f) for f in self.findings],
+            "findings": [f.to_json() for f in self.findings],
         }
 
 
 def prepare_outputs(
     results: Mapping[str, Any],
-    report: Mapping[str, Any] | None,
+    report: Report | None,
     evidence: Mapping[str, Any] | None,
     policy: Policy,
     present: Sequence[str],
@@ -99,93 +99,90 @@ def prepare_outputs(
     by_acro = file_statuses(results) if report is None else {}
     for name in dict.fromkeys([*listed_files(results), *present]):
         if name not in judged and name not in skip:
-            kept = name.startswith("session_summary") or name in _strings((report or {}).get("kept_inside"))
+            kept = name.startswith("session_summary") or (report is not None and name in report.kept_inside)
             out.append(_unjudged(name, kept, worst([by_acro[name], "review"]) if name in by_acro else "fail"))
     return sorted(out, key=lambda o: (o.name, o.files))
 
 
-def _groups(report: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    recorded = [dict(o) for o in _items((evidence or {}).get("outputs"))]
+@dataclass
+class _Group:
+    """What was found about one output, over all its files."""
+
+    name: str
+    files: list[str] = field(default_factory=list)
+    verdicts: list[str] = field(default_factory=list)
+    kept: list[bool] = field(default_factory=list)
+    type: str | None = None
+    title: str | None = None
+    findings: list[Finding] = field(default_factory=list)
+    met: list[str] = field(default_factory=list)
+    not_applicable: list[str] = field(default_factory=list)
+    facts: list[tuple[str, str]] = field(default_factory=list)
+    privacy: Mapping[str, Any] | None = None
+    actions: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, entry: FileReport) -> None:
+        """One file of it."""
+        if entry.file not in self.files:
+            self.files.append(entry.file)
+        self.verdicts.append(entry.verdict)
+        self.kept.append(entry.kept_inside)
+        self.type, self.title = self.type or entry.type, self.title or entry.title
+        self.findings += [finding for finding in entry.findings if finding not in self.findings]
+        self.met += [rule for rule in entry.met if rule not in self.met]
+        self.facts += entry.facts
+
+
+def _groups(report: Report | None, evidence: Mapping[str, Any] | None) -> list[_Group]:
+    recorded = _items((evidence or {}).get("outputs"))
     if report is None:
-        return [_from_evidence(o) for o in recorded]
-    groups: dict[str, dict[str, Any]] = {}
-    for entry in _items(report.get("outputs")):
-        file = str(entry.get("file") or entry.get("name"))
-        if file in ENVELOPES:
+        return [_from_evidence(own) for own in recorded]
+    groups: dict[str, _Group] = {}
+    for entry in report.outputs:
+        if entry.file in ENVELOPES:
             continue  # made after the statement: they cannot be judged in it
-        own = next((o for o in recorded if file in _strings(o.get("files"))), None)
-        key = str(own["name"] if own else entry.get("output") or file)
-        group = groups.setdefault(key, _from_report(key, own))
-        if file not in group["files"]:
-            group["files"].append(file)
-        _merge(group, entry)
+        own = next((o for o in recorded if entry.file in _strings(o.get("files"))), {})
+        key = str(own["name"] if own else entry.output or entry.file)
+        groups.setdefault(key, _recorded(key, own)).add(entry)
     return list(groups.values())
 
 
-def _from_report(key: str, own: Mapping[str, Any] | None) -> dict[str, Any]:
-    decision = _map((own or {}).get("decision"))
-    return {
-        "name": key,
-        "files": [],
-        "verdicts": [],
-        "kept": [],
-        "type": None,
-        "title": None,
-        "findings": [],
-        "met": [],
-        "not_applicable": list(_strings(decision.get("not_applicable"))),
-        "facts": [],
-        "privacy": (own or {}).get("privacy"),
-        "actions": [dict(a) for a in _items(decision.get("actions"))],
-    }
-
-
-def _merge(group: dict[str, Any], entry: Mapping[str, Any]) -> None:
-    group["verdicts"].append(str(entry.get("verdict")))
-    group["kept"].append(bool(entry.get("kept_inside")))
-    group["type"] = group["type"] or entry.get("type")
-    group["title"] = group["title"] or entry.get("title")
-    group["findings"] += [f for f in _items(entry.get("findings")) if f not in group["findings"]]
-    group["met"] += [r for r in _strings(entry.get("met")) if r not in group["met"]]
-    group["not_applicable"] += [r for r in _strings(entry.get("not_applicable")) if r not in group["not_applicable"]]
-    group["facts"] += [(str(f.get("name")), str(f.get("by"))) for f in _items(entry.get("facts"))]
-    if isinstance(entry.get("privacy"), Mapping):
-        group["privacy"] = entry["privacy"]
-
-
-def _from_evidence(own: Mapping[str, Any]) -> dict[str, Any]:
+def _recorded(key: str, own: Mapping[str, Any]) -> _Group:
+    """What only the session knows of an output: what did not apply, its noise, what was done to it."""
     decision = _map(own.get("decision"))
-    facts = _map(own.get("facts"))
-    blocks = [_map(facts.get("facts")), *(_map(p.get("facts")) for p in _items(facts.get("parts")))]
-    return {
-        "name": str(own.get("name")),
-        "files": list(_strings(own.get("files"))),
-        "verdicts": [str(own.get("status"))],
-        "kept": [bool(own.get("kept_inside"))],
-        "type": own.get("type"),
-        "title": own.get("title"),
-        "findings": [dict(f) for f in _items(decision.get("findings"))],
-        "met": list(_strings(decision.get("met"))),
-        "not_applicable": list(_strings(decision.get("not_applicable"))),
-        "facts": [(str(n), str(_map(e).get("by"))) for block in blocks for n, e in block.items()],
-        "privacy": own.get("privacy"),
-        "actions": [dict(a) for a in _items(decision.get("actions"))],
-    }
+    privacy = own.get("privacy")
+    return _Group(
+        key,
+        not_applicable=_strings(decision.get("not_applicable")),
+        privacy=privacy if isinstance(privacy, Mapping) else None,
+        actions=[dict(action) for action in _items(decision.get("actions"))],
+    )
 
 
-def _prepare(group: Mapping[str, Any], policy: Policy) -> PreparedOutput:
+def _from_evidence(own: Mapping[str, Any]) -> _Group:
+    group, decision, facts = _recorded(str(own.get("name")), own), _map(own.get("decision")), _map(own.get("facts"))
+    blocks = [_map(facts.get("facts")), *(_map(part.get("facts")) for part in _items(facts.get("parts")))]
+    group.files, group.verdicts = _strings(own.get("files")), [str(own.get("status"))]
+    group.kept, group.type, group.title = [bool(own.get("kept_inside"))], own.get("type"), own.get("title")
+    group.findings = [Finding.from_json(finding) for finding in _items(decision.get("findings"))]
+    group.met = _strings(decision.get("met"))
+    group.facts = [(str(name), str(_map(fact).get("by"))) for block in blocks for name, fact in block.items()]
+    return group
+
+
+def _prepare(group: _Group, policy: Policy) -> PreparedOutput:
     results, asked, said = _rule_results(group)
     cells = _cell_results(results, policy)
     raw = policy.raw_rules | policy.cell_rules
-    noised = _map(group["privacy"]).get("label") == "formal"
-    known = [pair for pair in group["facts"] if not (noised and pair[0] in policy.raw_facts)]
+    noised = _map(group.privacy).get("label") == "formal"
+    known = [pair for pair in group.facts if not (noised and pair[0] in policy.raw_facts)]
     return PreparedOutput(
-        name=group["name"],
-        type=str(group["type"] or "unknown"),
-        title=str(group["title"] or ""),
-        files=tuple(group["files"]),
-        verdict=worst(group["verdicts"]) if group["verdicts"] else "fail",
-        kept_inside=bool(group["kept"]) and all(group["kept"]),
+        name=group.name,
+        type=group.type or "unknown",
+        title=group.title or "",
+        files=tuple(group.files),
+        verdict=worst(group.verdicts) if group.verdicts else "fail",
+        kept_inside=bool(group.kept) and all(group.kept),
         rules={e: sorted([*(r for r in ids if r not in raw), *cells.get(e, ())]) for e, ids in results.items()},
         raw_rules={e: sorted(r for r in ids if r in raw) for e, ids in results.items()},
         questions=tuple((ids, q) for ids, q in asked if not raw & set(ids)),
@@ -193,42 +190,38 @@ def _prepare(group: Mapping[str, Any], policy: Policy) -> PreparedOutput:
         facts=_fact_names(known),
         said={rule: text for rule, text in said.items() if rule not in raw},
         cells_marked=bool(cells),
-        privacy=group["privacy"] if isinstance(group["privacy"], Mapping) else None,
-        actions=tuple(group["actions"]),
-        findings=tuple(group["findings"]),
+        privacy=group.privacy,
+        actions=tuple(group.actions),
+        findings=tuple(group.findings),
     )
 
 
 def _cell_results(results: Mapping[str, Sequence[str]], policy: Policy) -> dict[str, list[str]]:
     """Rules that mark cells: all of them together when cells were marked, and only then."""
     known = {rule for ids in results.values() for rule in ids} & (policy.cell_rules - policy.raw_rules)
-    gone = results["block"] or results["withhold"]
-    marked = known & set(results["suppress"])
-    return {"suppress": sorted(known)} if marked and not gone else {}
+    gone = results[Effect.BLOCK] or results[Effect.WITHHOLD]
+    marked = known & set(results[Effect.SUPPRESS])
+    return {Effect.SUPPRESS.value: sorted(known)} if marked and not gone else {}
 
 
 def _rule_results(
-    group: Mapping[str, Any],
+    group: _Group,
 ) -> tuple[dict[str, list[str]], list[tuple[tuple[str, ...], str]], dict[str, str]]:
     """Result → rule ids (a rule counts once, at its worst), questions, and what may be said outside of a finding."""
-    effect_of: dict[str, str] = dict.fromkeys(group["met"], "met")
+    effect_of: dict[str, Effect | None] = dict.fromkeys(group.met)  # None: met
     asked: list[tuple[tuple[str, ...], str]] = []
     said: dict[str, str] = {}
-    order = (*EFFECTS, "met")
-    for finding in group["findings"]:
-        ids = tuple(str(r) for r in _strings(finding.get("rules")))
-        effect = str(finding.get("effect"))
-        effect = effect if effect in EFFECTS else "block"
-        for rule in ids:
-            before = effect_of.get(rule, "met")
-            effect_of[rule] = effect if order.index(effect) < order.index(before) else before
-            if isinstance(finding.get("outside"), str):
-                said.setdefault(rule, finding["outside"])
-        asked += [(ids, q) for q in _strings(finding.get("asks")) if (ids, q) not in asked]
-    results: dict[str, list[str]] = {result: [] for result in order}
+    for finding in group.findings:
+        for rule in finding.rules:
+            before = effect_of.get(rule)
+            effect_of[rule] = finding.effect if before is None or finding.effect.rank < before.rank else before
+            if finding.outside:
+                said.setdefault(rule, finding.outside)
+        asked += [(finding.rules, q) for q in finding.asks if (finding.rules, q) not in asked]
+    results: dict[str, list[str]] = {result: [] for result in (*(effect.value for effect in Effect), "met")}
     for rule, effect in effect_of.items():
-        results[effect].append(rule)
-    results["not_applicable"] = [r for r in group["not_applicable"] if r not in effect_of]
+        results["met" if effect is None else effect.value].append(rule)
+    results["not_applicable"] = [rule for rule in group.not_applicable if rule not in effect_of]
     return results, asked, said
 
 

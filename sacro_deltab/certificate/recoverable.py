@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..base.findings import Effect
+from ..judging.report import Report
 from .findings import PreparedOutput
 from .policy import Policy
 
-_STOPS = ("block", "withhold", "review")
+_STOPS = (Effect.BLOCK, Effect.WITHHOLD, Effect.REVIEW)
 
 
 def recoverability_block(
     outputs: Sequence[PreparedOutput],
-    report: Mapping[str, Any] | None,
+    report: Report | None,
     evidence: Mapping[str, Any] | None,
     policy: Policy,
 ) -> dict[str, Any] | None:
@@ -34,7 +36,7 @@ def recoverability_block(
         considered.append("all tables of this session together, and groups that are differences of published groups")
     if any("linked_release.any" in o.facts["ledger"] for o in leaving):
         considered.append("earlier releases on the same people that the ledger holds")
-    by = "by the session that made the tables" if report is None or report.get("tables") is None else "again by check"
+    by = "by the session that made the tables" if report is None or report.tables is None else "again by check"
     return {
         "result": "a suppressed cell can be worked out"
         if _fallen(leaving, report, policy)
@@ -46,8 +48,8 @@ def recoverability_block(
     }
 
 
-def _fallen(leaving: Sequence[PreparedOutput], report: Mapping[str, Any] | None, policy: Policy) -> bool:
+def _fallen(leaving: Sequence[PreparedOutput], report: Report | None, policy: Policy) -> bool:
     broken = {rule for o in leaving for e in _STOPS for rule in (*o.rules.get(e, ()), *o.raw_rules.get(e, ()))}
-    found = (report or {}).get("tables")
-    worked_out = isinstance(found, Mapping) and bool(found.get("package_recoverable") or found.get("recoverable"))
+    found = None if report is None else report.tables
+    worked_out = found is not None and bool(found.get("package_recoverable") or found.get("recoverable"))
     return worked_out or bool(broken & policy.recovery_rules)

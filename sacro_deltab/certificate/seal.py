@@ -24,6 +24,7 @@ from typing import Any
 from ..base.canonical import canonical_json
 from ..base.digests import sha256_hex
 from ..base.opening import read_member
+from ..judging.report import Report
 from .inside import ensure_salt
 from .layout import CHECKSUMS, ENVELOPE, INSIDE, SHOWN, STATEMENT
 from .shown import shown_envelope
@@ -45,7 +46,6 @@ def placeholder_envelope() -> bytes:
 def seal_folder(
     folder: Path,
     *,
-    report: Mapping[str, Any] | None = None,
     evidence: Mapping[str, Any] | None = None,
     ruleset: Any = None,
     certificate_id: str | None = None,
@@ -59,9 +59,9 @@ def seal_folder(
     ----------
     folder
         The folder as ACRO and the session wrote it, `inside/` included; usually a temporary one that is renamed after.
-    report, evidence
-        The evidence. Without a report (what `finalise` does) the decisions it records count, and `check` can make the
-        same statement again from the folder alone (`statement.departures`).
+    evidence
+        The decisions it records count: `check` can make the same statement again from the folder alone
+        (`statement.departures`).
     ruleset
         The session's rule set (or a `Policy`).
     certificate_id
@@ -75,8 +75,8 @@ def seal_folder(
     context = make_context(ruleset, certificate_id, node, waivers, now)
     (folder / INSIDE).mkdir(exist_ok=True)
     ensure_salt(folder / INSIDE)
-    write_inside_statement(folder, folder / INSIDE / INSIDE_STATEMENT, report, evidence, context)
-    outer, _ = build(folder, report, evidence, context)
+    write_inside_statement(folder, folder / INSIDE / INSIDE_STATEMENT, None, evidence, context)
+    outer, _ = build(folder, None, evidence, context)
     path = folder / STATEMENT
     path.write_bytes(statement_bytes(outer))
     if not (folder / ENVELOPE).exists():
@@ -91,7 +91,7 @@ def seal_folder(
 def write_inside_statement(
     folder: Path,
     path: Path,
-    report: Mapping[str, Any] | None,
+    report: Report | None,
     evidence: Mapping[str, Any] | None,
     context: Context,
 ) -> None:

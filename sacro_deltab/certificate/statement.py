@@ -17,9 +17,11 @@ from typing import Any
 from ..base.canonical import canonical_json
 from ..base.digests import Digests, digest_file
 from ..base.errors import CertificateError, UnreadableError
+from ..base.findings import Finding
 from ..base.opening import read_member
 from ..base.strict import DATA, parse
 from ..base.verdicts import worst
+from ..judging.report import Report
 from .findings import PreparedOutput, prepare_outputs
 from .inside import ALGORITHM, inside_digest, salted_sha256
 from .layout import ATTACK, CERTIFIED, ENVELOPES, RESULTS, STATEMENT, STRUCTURE, Inventory, scan
@@ -53,7 +55,7 @@ class Context:
     cap: tuple[str, ...] = ()
     ledger: Mapping[str, Any] | None = None
     answers: Sequence[Mapping[str, Any]] = ()
-    extra_findings: Sequence[Mapping[str, Any]] = ()
+    extra_findings: Sequence[Finding] = ()
     notes: tuple[str, ...] = field(default=())
     known: dict[str, Digests] = field(default_factory=dict, repr=False, compare=False)
 
@@ -62,42 +64,6 @@ def utc_now(now: datetime | None = None) -> str:
     """Time as a statement writes it: UTC, whole seconds, with its offset."""
     moment = datetime.now(UTC) if now is None else now.astimezone(UTC)
     return moment.replace(microsecond=0).isoformat()
-
-
-def build_statement(
-    folder: Path,
-    report: Mapping[str, Any] | None,
-    evidence: Mapping[str, Any] | None,
-    *,
-    ruleset: Any = None,
-    context: Context | None = None,
-    certificate_id: str | None = None,
-    node: str = "local",
-    waivers: Sequence[Any] = (),
-    now: datetime | None = None,
-) -> bytes:
-    """Canonical bytes of the statement about `folder` as it lies there now.
-
-    Parameters
-    ----------
-    folder
-        A session folder with results.json, config.json, checksums/, the outputs and (inside the TRE) inside/.
-    report
-        The report of `check`, or None to take the decisions the session recorded in `evidence`.
-    evidence
-        Parsed inside/evidence.json.
-    ruleset
-        A loaded rule set, or a `Policy`; the packaged one when both this and `context` are missing.
-    context
-        Everything at once, for `certify`; the keywords after it are then ignored.
-
-    Raises
-    ------
-    CertificateError
-        When the folder holds what cannot be certified (links, stray folders, names that collide).
-    """
-    context = context or make_context(ruleset, certificate_id, node, waivers, now)
-    return statement_bytes(build(folder, report, evidence, context)[0])
 
 
 def statement_bytes(outer: Mapping[str, Any]) -> bytes:
@@ -140,7 +106,7 @@ def make_context(
 
 
 def build(
-    folder: Path, report: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None, context: Context
+    folder: Path, report: Report | None, evidence: Mapping[str, Any] | None, context: Context
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The statement that leaves, in full, and the one that stays inside (without its inside digest: a circle)."""
     inventory = scan(folder)
@@ -233,7 +199,7 @@ def _predicate(
     inventory: Inventory,
     results: Mapping[str, Any],
     outputs: Sequence[PreparedOutput],
-    report: Mapping[str, Any] | None,
+    report: Report | None,
     evidence: Mapping[str, Any] | None,
     context: Context,
 ) -> dict[str, Any]:
@@ -263,7 +229,7 @@ def _predicate(
         ],
         "outputs": [o.outside_json(context.cap) for o in outputs],
         "kept_inside": _kept_inside(inventory, outputs, report),
-        "folder_findings": folder_findings,
+        "folder_findings": _told(folder_findings),
         "privacy": privacy,
         "attack_reports": _attack_reports(inventory),
         "recoverability": recoverability_block(outputs, report, evidence, context.policy),
@@ -283,43 +249,41 @@ def _predicate(
 
 def _verdict(
     outputs: Sequence[PreparedOutput],
-    report: Mapping[str, Any] | None,
-    folder_findings: Sequence[Mapping[str, Any]],
+    report: Report | None,
+    folder_findings: Sequence[Finding],
     context: Context,
 ) -> str:
     found = [o.verdict_under(context.cap) for o in outputs if not o.kept_inside]
-    found += [_status(f["effect"]) for f in folder_findings]
-    stated = str((report or {}).get("verdict", "pass"))
+    found += [finding.verdict for finding in folder_findings]
+    if report is not None:
+        found.append(report.verdict)
     if context.cap:
         found.append("review")
-    return worst([*found, stated if stated in ("pass", "review", "fail") else "fail"])
-
-
-def _status(effect: str) -> str:
-    return {"block": "fail", "withhold": "fail", "fail": "fail", "review": "review"}.get(effect, "pass")
+    return worst(found)
 
 
 def _waivers(outputs: Sequence[PreparedOutput], context: Context) -> list[dict[str, str]]:
     """Waivers that lowered something, each with its end."""
-    used = {str(f["waived_by"]) for o in outputs for f in o.findings if f.get("waived_by")}
+    used = {f.waived_by for o in outputs for f in o.findings if f.waived_by}
     return [w for w in map(waiver_json, context.waivers) if w["id"] in used]
 
 
-def _folder_findings(report: Mapping[str, Any] | None, context: Context) -> list[dict[str, Any]]:
-    found = [*_sequence((report or {}).get("folder_findings")), *context.extra_findings]
-    out = []
-    for item in found:
-        finding = mapping(item)
-        entry = {"rules": [str(r) for r in _sequence(finding.get("rules"))], "effect": str(finding.get("effect"))}
+def _folder_findings(report: Report | None, context: Context) -> list[Finding]:
+    return [*(() if report is None else report.folder_findings), *context.extra_findings]
+
+
+def _told(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """What may leave of findings about the folder: rules and effects."""
+    out: list[dict[str, Any]] = []
+    for finding in findings:
+        entry = {"rules": list(finding.rules), "effect": finding.effect.value}
         if entry not in out:
             out.append(entry)
     return out
 
 
-def _kept_inside(
-    inventory: Inventory, outputs: Sequence[PreparedOutput], report: Mapping[str, Any] | None
-) -> list[str]:
-    named = {str(n) for n in _sequence((report or {}).get("kept_inside"))}
+def _kept_inside(inventory: Inventory, outputs: Sequence[PreparedOutput], report: Report | None) -> list[str]:
+    named = set(() if report is None else report.kept_inside)
     named |= {name for o in outputs if o.kept_inside for name in o.files}
     named |= {name for name in inventory.root if name.startswith("session_summary")}
     return sorted(name for name in named if name in inventory.root and name not in STRUCTURE)
@@ -336,12 +300,13 @@ def _checksums(inventory: Inventory, stage: str) -> dict[str, str]:
     return {name: digest_file(path).sha256 for name, path in sorted(inventory.checksums.items()) if name not in later}
 
 
-def _not_checked(report: Mapping[str, Any] | None, evidence: Mapping[str, Any] | None, context: Context) -> list[str]:
+def _not_checked(report: Report | None, evidence: Mapping[str, Any] | None, context: Context) -> list[str]:
     own = ["whether the people behind the declared and attested facts said the truth"]
     if context.stage == "session":
         own.append("anything, by anyone but the session that made this folder: this statement is unsigned")
-    source = evidence if report is None else report  # what a session writes does not get into a signed statement
-    told = closed_sentences(str(s) for s in _sequence((source or {}).get("not_checked")))
+    # what a session writes does not get into a signed statement
+    source = _sequence((evidence or {}).get("not_checked")) if report is None else report.not_checked
+    told = closed_sentences(str(s) for s in source)
     return list(dict.fromkeys([*told, *context.notes, *own]))
 
 
@@ -358,7 +323,6 @@ __all__ = [
     "TYPE_ROOT",
     "Context",
     "build",
-    "build_statement",
     "departures",
     "make_context",
     "utc_now",

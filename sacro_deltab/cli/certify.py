@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,7 @@ from .asking import TRUST_VARIABLE, day_of, find_trust, prompt_passphrase
 if TYPE_CHECKING:
     from ..certificate.certify import Certified
     from ..certificate.verify import VerifyResult
+    from ..judging.report import Report
 
 
 _CERTIFY_HELP = """Check DIR again and sign what is found. Exit code as `check`: 0 pass, 1 fail, 3 review, 2 unreadable.
@@ -127,12 +128,12 @@ def certify(
     ruleset, used = rules_and_waivers(rules, profile, waivers, no_waivers)  # as `check` has them
     said = _attested(facts, attest)
 
-    def check(where: Path) -> dict[str, Any]:
+    def check(where: Path) -> Report:
         from ..check import check_paths
 
         typer.echo("checking the folder again", err=True)
         known = _existing(ledger)
-        report = check_paths(
+        return check_paths(
             [where],
             ruleset=ruleset,
             facts_file=said,
@@ -142,7 +143,6 @@ def certify(
             ledger=known,
             waivers=used,
         )
-        return report.to_json()
 
     request = Request(trusted, policy_of(ruleset), check, ledger=_existing(ledger), waivers=used, add=add)
     done = certify_folder(folder, opened, request)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sacro_deltab.base.findings import Effect, Finding
 from sacro_deltab.certificate.policy import Policy
 from sacro_deltab.certificate.seal import new_certificate_id, seal_folder
 from sacro_deltab.outputs.document import Column, OutputDocument
@@ -69,6 +70,11 @@ def finding(rules: list[str], effect: str, asks: list[str] | None = None) -> dic
         "clauses": ["DT-C1"],
         "next_step": None,
     }
+
+
+def found(rule: str, effect: Effect, *asks: str) -> Finding:
+    """The same as a report has it."""
+    return Finding((rule,), "rare", effect, "7 people in rare", f"{rule} says so", ("DT-C1",), asks)
 
 
 def output(document: OutputDocument, status: str, findings: list[dict[str, Any]], **more: Any) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from typing import Any
 
 import cert_builder as cb
 
+from sacro_deltab.base.findings import Effect
 from sacro_deltab.certificate.certify import Certified, Request, certify_folder
 from sacro_deltab.certificate.keys import SigningKey, keygen
+from sacro_deltab.judging.report import FileReport, Report
 from sacro_deltab.ledger.trust import Trust, load_trust
 
 ROLES = ("tool", "checker1", "checker2", "dac")
@@ -42,39 +44,27 @@ def _ring(name: str) -> Ring:
     return Ring(keys, folder / "trust.json")
 
 
-def report(verdict: str = "review", **more: Any) -> dict[str, Any]:
+def report(verdict: str = "review") -> Report:
     """A report of `check` over the folder of `cert_builder`."""
-    ask = cb.finding(["ST-02"], "review", ["Is the site name sensitive?"])
-    raw = cb.finding(["PR-04"], "review", ["Does one person carry this cell?"])
-    block = cb.finding(["MP-01"], "block")
+    ask = cb.found("ST-02", Effect.REVIEW, "Is the site name sensitive?")
+    raw = cb.found("PR-04", Effect.REVIEW, "Does one person carry this cell?")
+    block = cb.found("MP-01", Effect.BLOCK)
     outputs = []
     for name in ("folded_weights", "delta_by_diagnosis"):
         for suffix in ("csv", "json"):
             table = name.startswith("delta")
             outputs.append(
-                {
-                    "file": f"{name}.{suffix}",
-                    "output": name,
-                    "verdict": verdict if table else "pass",
-                    "type": "delta_mean_by_diagnosis" if table else "folded_weights",
-                    "title": name,
-                    "kept_inside": False,
-                    "findings": [] if not table else [ask, raw] if verdict == "review" else [block],
-                    "met": ["MP-02"],
-                    "facts": [{"name": "n", "by": "recorded"}, {"name": "cell.n", "by": "computed"}],
-                }
+                FileReport(
+                    f"{name}.{suffix}",
+                    type="delta_mean_by_diagnosis" if table else "folded_weights",
+                    title=name,
+                    findings=[] if not table or verdict == "pass" else [ask, raw] if verdict == "review" else [block],
+                    met=("MP-02",),
+                    facts=[("n", "recorded"), ("cell.n", "computed")],
+                    output=name,
+                )
             )
-    return {
-        "schema": "sacro_deltab/report/1",
-        "verdict": verdict,
-        "outputs": outputs,
-        "folder_findings": [],
-        "kept_inside": ["session_summary.csv"],
-        "not_checked": ["the weather"],
-        "tables": None,
-        "privacy": None,
-        **more,
-    }
+    return Report({}, outputs, kept_inside=["session_summary.csv"], not_checked=["the weather"])
 
 
 def request(keys: Ring, verdict: str = "review", **options: Any) -> Request:

@@ -55,11 +55,7 @@ def make_keys(run: Any, *roles: str) -> None:
 
 
 def fake_check(monkeypatch: pytest.MonkeyPatch, verdict: str = "review") -> None:
-    class Report:
-        def to_json(self) -> dict[str, Any]:
-            return cs.report(verdict)
-
-    monkeypatch.setattr("sacro_deltab.check.check_paths", lambda *a, **k: Report(), raising=False)
+    monkeypatch.setattr("sacro_deltab.check.check_paths", lambda *a, **k: cs.report(verdict), raising=False)
 
 
 # -- keys ------------------------------------------------------------------------------------------------------------

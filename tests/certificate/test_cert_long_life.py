@@ -49,4 +49,4 @@ def test_what_is_verified_is_the_bytes_that_were_signed(version: Path, tmp_path:
 def test_folders_of_earlier_versions_are_judged_again_and_not_passed(version: Path) -> None:
     report = check_paths([version / "session"])
     assert report.verdict in ("review", "fail") and report.outputs
-    assert not any("internal error" in f.text for output in report.outputs for f in output.findings)
+    assert not any("internal error" in f.inside for output in report.outputs for f in output.findings)

@@ -13,6 +13,7 @@ import cert_signed as cs
 import pytest
 
 from sacro_deltab.base.errors import CertificateError, InputError, RefusedError, SacroDeltabError
+from sacro_deltab.base.findings import Effect
 from sacro_deltab.certificate.certify import certify_folder
 from sacro_deltab.certificate.review import (
     FileDecision,
@@ -154,7 +155,7 @@ def test_a_changed_file_resets_its_votes_and_no_other(tmp_path: Path) -> None:
 def test_new_questions_reset_too(tmp_path: Path) -> None:
     folder = both(cs.certified(tmp_path / "o"))
     report = cs.report("review")
-    report["outputs"][2]["findings"].append(cb.finding(["ST-09"], "review", ["A new question?"]))
+    report.outputs[2].findings.append(cb.found("ST-09", Effect.REVIEW, "A new question?"))
     cs.certify(folder, check=lambda where: report)
     assert states(folder)["delta_by_diagnosis.csv"].votes["checker1"] == "reset"
     assert states(folder)["folded_weights.csv"].outcome == "accepted"

@@ -98,5 +98,5 @@ def codes(report: FileReport | Report) -> set[str]:
 def texts(report: FileReport | Report) -> str:
     """Every sentence of a report."""
     if isinstance(report, Report):
-        return "\n".join([*(f.text for f in report.folder_findings), *(texts(o) for o in report.outputs)])
-    return "\n".join(finding.text for finding in report.findings)
+        return "\n".join([*(f.inside for f in report.folder_findings), *(texts(o) for o in report.outputs)])
+    return "\n".join(finding.inside for finding in report.findings)

@@ -40,7 +40,7 @@ def test_another_declaration_than_the_sessions_fails(made: Made, tmp_path: Path)
     report = made.check(declare=other)
     mean = next(o for o in report.outputs if o.file == "delta_mean.csv")
     assert mean.verdict == "fail"
-    assert any("declared now otherwise" in f.text for f in mean.findings)
+    assert any("declared now otherwise" in f.inside for f in mean.findings)
 
 
 def test_what_the_session_was_not_told_can_be_declared(made: Made, tmp_path: Path) -> None:
