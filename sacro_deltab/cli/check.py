@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..base.errors import InputError
+
+if TYPE_CHECKING:
+    from ..judging.report import Report
 
 _HELP = """Judge what is asked to leave.
 
@@ -113,33 +116,21 @@ def _rules(
     return ruleset, load_waivers(folder) if folder.is_dir() else ()
 
 
-def _rendered(report: object, format_: str, out: Path | None, paths: list[Path], full: bool) -> str:
+def _rendered(report: Report, format_: str, out: Path | None, paths: list[Path], full: bool) -> str:
     import json
     import os
     import sys
 
-    from ..judging.report import Report
-
-    assert isinstance(report, Report)
     if format_ == "json":
         return json.dumps(report.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     if format_ == "html":
-        return _page(report.to_json(), paths)
+        from ..desk import render_page
+
+        return render_page(report, paths)
     from ..check.text import render
 
     colour = out is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return render(report, colour=colour, full=full)
-
-
-def _page(report: dict[str, Any], paths: list[Path]) -> str:
-    """The evidence page; its module is loaded only when asked for."""
-    from importlib import import_module
-
-    try:
-        render = import_module("sacro_deltab.desk").render_page
-    except (ImportError, AttributeError):
-        raise InputError("this installation has no evidence page", place="--format html") from None
-    return str(render(report, paths))
 
 
 def _emit(text: str, out: Path | None) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from ..judging.report import Report
 from ..rules import load_ruleset
 from .view import (
     Names,
@@ -26,13 +26,13 @@ MAX_IMAGE = 8 * 1024 * 1024
 MAX_ROWS = 400  # longer tables are cut on the page, and the page says so
 
 
-def render_page(report: Mapping[str, Any], paths: Sequence[str | Path]) -> str:
+def render_page(report: Report, paths: Sequence[str | Path]) -> str:
     """One self-contained HTML page of a check's report. It carries true counts and stays inside the TRE.
 
     Parameters
     ----------
     report
-        The report of `check`, as JSON (`schemas/report.schema.json`).
+        The report of `check`.
     paths
         What was checked; the evidence and files of each folder are read again from there, and stand under its name.
 
@@ -51,8 +51,8 @@ def render_page(report: Mapping[str, Any], paths: Sequence[str | Path]) -> str:
     views: list[OutputView] = []
     for place in [*folders, None]:  # None: files named by themselves
         request = None if place is None else str(place)
-        mine = [o for o in report["outputs"] if o["request"] == request]
-        views += output_views({**report, "outputs": mine}, evidence.get(request or "", {}), place, names)
+        mine = [output for output in report.outputs if output.request == request]
+        views += output_views(mine, evidence.get(request or "", {}), place, names)
     views = list(worst_first(views))
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import UnreadableError
+from ..base.findings import Finding
 from ..base.strict import DATA, read_object
 from ..base.verdicts import badness, worst
 from ..judging.evidence import EVIDENCE_PATH
+from ..judging.report import FileReport, Report
 from . import plots
 from .columns import ColumnSummary, Table, read_table, summarise
 
@@ -48,9 +50,9 @@ class OutputView:
     type: str
     verdict: str
     kept_inside: bool
-    files: tuple[JSON, ...]
+    files: tuple[FileReport, ...]
     answers: tuple[Answer, ...]
-    findings: tuple[JSON, ...]
+    findings: tuple[Finding, ...]
     questions: tuple[str, ...]
     cells: tuple[TrueCell, ...]
     facts: tuple[tuple[str, str, str, str], ...]  # reading, value, said by, name
@@ -78,15 +80,16 @@ def load_evidence(path: Path) -> JSON:
         return {}
 
 
-def output_views(report: JSON, evidence: JSON, folder: Path | None, names: Names) -> tuple[OutputView, ...]:
+def output_views(
+    entries: Iterable[FileReport], evidence: JSON, folder: Path | None, names: Names
+) -> tuple[OutputView, ...]:
     """Outputs asked to leave first, worst first; then what stays inside."""
     recorded = {str(o.get("name")): o for o in evidence.get("outputs", ()) if isinstance(o, dict)}
     of_file = {str(file): name for name, o in recorded.items() for file in o.get("files", ())}
-    grouped: dict[str, list[JSON]] = {}
-    for entry in report["outputs"]:
-        file = str(entry["file"])
-        grouped.setdefault(str(entry.get("output") or of_file.get(Path(file).name, file)), []).append(entry)
-    views = [_view(key, entries, recorded.get(key, {}), folder, names) for key, entries in grouped.items()]
+    grouped: dict[str, list[FileReport]] = {}
+    for entry in entries:
+        grouped.setdefault(entry.output or of_file.get(Path(entry.file).name, entry.file), []).append(entry)
+    views = [_view(key, mine, recorded.get(key, {}), folder, names) for key, mine in grouped.items()]
     return worst_first(views)
 
 
@@ -95,24 +98,24 @@ def worst_first(views: Iterable[OutputView]) -> tuple[OutputView, ...]:
     return tuple(sorted(views, key=lambda v: (v.kept_inside, -badness(v.verdict))))
 
 
-def _view(key: str, entries: Sequence[JSON], evidence: JSON, folder: Path | None, names: Names) -> OutputView:
+def _view(key: str, entries: Sequence[FileReport], evidence: JSON, folder: Path | None, names: Names) -> OutputView:
     first = entries[0]
-    findings = _distinct(f for e in entries for f in e["findings"])
+    findings = _distinct(f for e in entries for f in sorted(e.findings, key=lambda f: f.effect.rank))
     tables, images = _files(entries, folder)
     return OutputView(
-        anchor="output-" + "".join(c if c.isalnum() else "-" for c in f"{first.get('request') or ''}-{key}"),
-        request=str(first.get("request") or ""),
-        title=str(first.get("title") or key),
-        type=str(first.get("type") or "not a known output type"),
-        verdict=worst(str(e["verdict"]) for e in entries),
-        kept_inside=all(bool(e["kept_inside"]) for e in entries),
+        anchor="output-" + "".join(c if c.isalnum() else "-" for c in f"{first.request or ''}-{key}"),
+        request=first.request or "",
+        title=first.title or key,
+        type=first.type or "not a known output type",
+        verdict=worst(e.verdict for e in entries),
+        kept_inside=all(e.kept_inside for e in entries),
         files=tuple(entries),
         answers=_answers(first, findings, evidence),
         findings=findings,
-        questions=tuple(dict.fromkeys(q for f in findings for q in f.get("asks", ()))),
+        questions=tuple(dict.fromkeys(q for f in findings for q in f.asks)),
         cells=_cells(evidence),
         facts=_facts(evidence, first, names),
-        met=tuple((r, names.rules.get(r, "")) for r in first.get("met", ())),
+        met=tuple((r, names.rules.get(r, "")) for r in first.met),
         controls=_controls(evidence),
         merges=tuple(_merge_text(m) for m in evidence.get("merges", ())),
         privacy=evidence.get("privacy"),
@@ -121,10 +124,10 @@ def _view(key: str, entries: Sequence[JSON], evidence: JSON, folder: Path | None
     )
 
 
-def _distinct(findings: Iterable[JSON]) -> tuple[JSON, ...]:
-    seen: dict[tuple[Any, ...], JSON] = {}
+def _distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    seen: dict[tuple[Any, ...], Finding] = {}
     for finding in findings:
-        seen.setdefault((tuple(finding["rules"]), finding["target"], finding["text"]), finding)
+        seen.setdefault((finding.rules, finding.target, finding.inside), finding)
     return tuple(seen.values())
 
 
@@ -132,18 +135,18 @@ def _fact(evidence: JSON, name: str) -> Any:
     return evidence.get("facts", {}).get("facts", {}).get(name, {}).get("value")
 
 
-def _answers(entry: JSON, findings: Sequence[JSON], evidence: JSON) -> tuple[Answer, ...]:
+def _answers(entry: FileReport, findings: Sequence[Finding], evidence: JSON) -> tuple[Answer, ...]:
     """Low counts, masking that can be undone, too little explanation, in that order."""
     if not evidence:
         text = "Nothing was recorded under inside/ about this file: the counts behind it are not known."
         unknown = Answer("Low counts", False, text)
         return (unknown, Answer("Masking", False, "Without evidence it cannot be attacked."), _explanation(entry))
-    n, small = _fact(evidence, "n"), [f for f in findings if any(r.startswith(_COUNT_RULES) for r in f["rules"])]
+    n, small = _fact(evidence, "n"), [f for f in findings if any(r.startswith(_COUNT_RULES) for r in f.rules)]
     hidden = _fact(evidence, "table.suppressed_cells")
     count = f"{n} people stand behind it." if n is not None else "N is not used under this neighbouring relation."
     if hidden:
         count += f" {hidden} of {_fact(evidence, 'table.interior_cells')} cells are marked *."
-    low = Answer("Low counts", not any(f["effect"] in ("block", "withhold") for f in small), count)
+    low = Answer("Low counts", not any(f.verdict == "fail" for f in small), count)
     own, package = _fact(evidence, "table.recoverable_cells"), _fact(evidence, "package.recoverable_cells")
     worked_out = int(own or 0) + int(package or 0)
     if own is None and package is None:
@@ -161,10 +164,9 @@ def _answers(entry: JSON, findings: Sequence[JSON], evidence: JSON) -> tuple[Ans
 _COUNT_RULES = ("PR-", "SC-", "SS-", "MP-01", "MP-04", "MP-06", "MP-09", "MP-10", "MP-12", "ID-03")
 
 
-def _explanation(entry: JSON) -> Answer:
-    title, kind = entry.get("title"), entry.get("type")
-    if title and kind:
-        return Answer("Explanation", True, f"{title} ({kind}).")
+def _explanation(entry: FileReport) -> Answer:
+    if entry.title and entry.type:
+        return Answer("Explanation", True, f"{entry.title} ({entry.type}).")
     return Answer("Explanation", False, "The file does not say what it is.")
 
 
@@ -189,8 +191,8 @@ def _cells(evidence: JSON) -> tuple[TrueCell, ...]:
     return tuple(out)
 
 
-def _facts(evidence: JSON, entry: JSON, names: Names) -> tuple[tuple[str, str, str, str], ...]:
-    said_by = {f["name"]: f["by"] for f in entry.get("facts", ())}
+def _facts(evidence: JSON, entry: FileReport, names: Names) -> tuple[tuple[str, str, str, str], ...]:
+    said_by = dict(entry.facts)
     order = {"declared": 0, "attested": 1, "ledger": 2, "recorded": 3, "computed": 4}
     rows = [
         (names.facts.get(name, name), _plain(f.get("value")), str(said_by.get(name, f.get("by"))), name)
@@ -225,12 +227,12 @@ def _merge_text(merge: Any) -> str:
 
 
 def _files(
-    entries: Sequence[JSON], folder: Path | None
+    entries: Sequence[FileReport], folder: Path | None
 ) -> tuple[tuple[tuple[str, Table, tuple[ColumnSummary, ...]], ...], tuple[Path, ...]]:
     tables: list[tuple[str, Table, tuple[ColumnSummary, ...]]] = []
     images: list[Path] = []
     for entry in entries:
-        name = str(entry["file"])
+        name = entry.file
         path = Path(name) if folder is None else folder / name
         if path.is_symlink() or not path.is_file() or (folder is not None and path.parent != folder):
             continue
@@ -285,9 +287,9 @@ def noise_plot(evidence: JSON) -> str:
     )
 
 
-def budget_plot(report: JSON, limit: float) -> str:
+def budget_plot(report: Report, limit: float) -> str:
     """ε spent on this partition against its limit."""
-    privacy = report.get("privacy") or {}
+    privacy = report.privacy or {}
     recorded = privacy.get("recorded") or privacy
     spent = recorded.get("epsilon_sum")
     if not isinstance(spent, int | float):

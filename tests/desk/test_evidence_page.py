@@ -7,36 +7,33 @@ import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from sacro_deltab.base.findings import Effect, Finding
 from sacro_deltab.desk import render_page
 from sacro_deltab.desk.columns import read_table, summarise
+from sacro_deltab.judging.report import FileReport, Report
 
 HOSTILE = '<script>alert(1)</script>"&'
 
 
-def _report(folder: Path) -> dict[str, Any]:
-    finding = {
-        "rules": ["SC-01"], "effect": "suppress", "target": f"site {HOSTILE}", "text": f"too few {HOSTILE}",
-        "outside": "too few", "asks": [f"Is {HOSTILE} public?"], "clauses": ["DT-C1"], "next_step": "Merge groups.",
-        "waived_by": None,
-    }  # fmt: skip
-    entry = {
-        "file": "by_site.csv", "verdict": "review", "type": "delta_mean_by_site", "title": f"Mean delta {HOSTILE}",
-        "kept_inside": False, "output": "by_site", "request": str(folder),
-        "kind": "text", "sha256": "0" * 64, "bytes": 10,
-        "findings": [finding], "met": ["PR-01"], "facts": [{"name": "n", "by": "recorded"}], "inventory": [],
-    }  # fmt: skip
-    return {
-        "schema": "sacro_deltab/report/1", "verdict": "review",
-        "rule_set": {"id": "deltab-disclosure", "version": "1", "sha256": "a" * 64, "profile": None},
-        "outputs": [entry], "folder_findings": [], "kept_inside": [],
-        "declared": [{"name": "egress.route", "value": "tre_airlock", "by": "x", "in": "y", "simulated": True}],
-        "not_checked": [], "tables": None, "cohort": None, "thresholds": [],
-        "privacy": {"recorded": {"epsilon_sum": 1.5, "epsilon_exact": 1.2}},
-    }  # fmt: skip
+def _report(folder: Path) -> Report:
+    finding = Finding(
+        ("SC-01",), f"site {HOSTILE}", Effect.SUPPRESS, f"too few {HOSTILE}", "too few", ("DT-C1",),
+        (f"Is {HOSTILE} public?",), "Merge groups.",
+    )  # fmt: skip
+    asked = Finding(("ST-02",), "output", Effect.REVIEW, "a person must look")
+    entry = FileReport(
+        "by_site.csv", "delta_mean_by_site", f"Mean delta {HOSTILE}", findings=[finding, asked], met=("PR-01",),
+        facts=[("n", "recorded")], output="by_site", sha256="0" * 64, n_bytes=10, kind="text", request=str(folder),
+    )  # fmt: skip
+    return Report(
+        {"id": "deltab-disclosure", "version": "1", "sha256": "a" * 64, "profile": None},
+        [entry],
+        declared=[{"name": "egress.route", "value": "tre_airlock", "by": "x", "in": "y", "simulated": True}],
+        privacy={"recorded": {"epsilon_sum": 1.5, "epsilon_exact": 1.2}},
+    )
 
 
 @pytest.fixture
