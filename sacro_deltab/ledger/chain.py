@@ -7,6 +7,7 @@ induction the sums under a good head are those of honest spends; `verify` re-rea
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from ..base.canonical import canonical_line
-from ..base.digests import sha256_hex
+from ..base.digests import is_sha256, sha256_hex
 from ..base.errors import LedgerError
 from ..base.strict import parse
 from ..privacy.spend import BudgetLimits
@@ -28,6 +29,7 @@ from .store import Store, row_dict
 from .tally import Tally, total
 from .values import Entry
 
+_ID = re.compile(r"[0-9a-f]{32}")
 CLOCK_SKEW = timedelta(minutes=5)  # between machines that share a PostgreSQL ledger
 
 
@@ -123,6 +125,8 @@ def read_identity(connection: Connection, where: str) -> Identity:
     if len(rows) != 1:
         raise LedgerError("this database does not hold exactly one ledger", path=where)
     row = rows[0]
+    if not (_ID.fullmatch(row.id) and is_sha256(row.head_key)):
+        raise LedgerError("this database holds no ledger: its name or its key has another form", path=where)
     return Identity(row.id, row.head_key, row.schema_version)
 
 
@@ -163,6 +167,12 @@ def check_anchor(connection: Connection, head: Entry, anchor: tuple[int, str] | 
         raise _changed(
             where, f"its key has signed an entry {seq} that is not here: an older or another copy was put back"
         )
+
+
+def refuse_foreign(beside: list[str], where: str) -> None:
+    """Refuse a ledger that something stands beside (`schema.foreign`): a trigger would change what is written."""
+    if beside:
+        raise _changed(where, f"it holds what no ledger makes ({beside[0]})")
 
 
 def _changed(where: str, what: str) -> LedgerError:
@@ -269,6 +279,7 @@ def writing(store: Store, identity: Identity, key: LedgerKey) -> Iterator[Writer
         with store.write() as connection:
             if read_identity(connection, store.where) != identity:
                 raise _changed(store.where, "its id, key or version is not what it was when this process opened it")
+            refuse_foreign(schema.foreign(connection), store.where)
             writer = Writer(connection, identity, key, store.where)
             check_anchor(connection, writer.head, Anchor.read(handle), store.where)
             yield writer

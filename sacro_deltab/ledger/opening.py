@@ -16,7 +16,16 @@ from ..base.version import __version__
 from . import schema
 from .book import Ledger
 from .canonical import GENESIS, body_text, checked_text, utc_text
-from .chain import check_anchor, insert_entry, read_accounts, read_head, read_identity, sealed, state_digest
+from .chain import (
+    check_anchor,
+    insert_entry,
+    read_accounts,
+    read_head,
+    read_identity,
+    refuse_foreign,
+    sealed,
+    state_digest,
+)
 from .keys import KEY_VARIABLE, Anchor, load_or_create_key
 from .migrations import bring_up_to_date
 from .store import Store, connect, parse_url
@@ -75,6 +84,10 @@ def open_ledger(
     store = connect(url, create=create, read_only=read_only)
     if create and not read_only:
         _initialise(store, path, who)
+    with store.read() as connection:
+        beside = schema.foreign(connection)
+        if checked:
+            refuse_foreign(beside, store.where)
     bring_up_to_date(store)
     with store.read() as connection:
         identity = read_identity(connection, store.where)

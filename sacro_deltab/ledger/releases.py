@@ -108,7 +108,7 @@ def mask_of(members: Iterable[bytes], order: Sequence[bytes]) -> int:
 def cells_digest(rows: Iterable[Mapping[str, Any]]) -> str:
     """What a release entry says about its cells."""
     columns = ("number", "key", "n", "published", "people")
-    listed = [[*(row[c] for c in columns), row["mask"] and bytes(row["mask"]).hex()] for row in rows]
+    listed = [[*(row[c] for c in columns), row["mask"] and row["mask"].hex()] for row in rows]
     return sha256_hex(canonical_line(listed))
 
 
@@ -133,7 +133,7 @@ def releases(ledger: Handle, partition: str | None, unit: str) -> list[Release]:
         table = schema.cells
         for row in connection.execute(select(table).order_by(table.c.seq, table.c.number)):
             if row.seq in found:
-                members = None if row.mask is None else sha256_hex(bytes(row.mask))
+                members = None if row.mask is None else sha256_hex(row.mask)
                 cell = {"key": row.key, "n": row.n, "published": parse(row.published), "members": members}
                 found[row.seq][2].append(cell)
     return [
@@ -199,7 +199,7 @@ def _gap(
             return None
         # Without ids the worst is assumed: the smaller is part of the larger.
         return Gap(*about, n_now=cell.n, n_then=row.n, shared=min(cell.n, row.n), people_known=False)
-    shared = (masks[row.people] & int.from_bytes(bytes(row.mask), "big")).bit_count()
+    shared = (masks[row.people] & int.from_bytes(row.mask, "big")).bit_count()
     if not shared:
         return None
     return Gap(*about, n_now=len(members), n_then=row.n, shared=shared, people_known=True)
@@ -224,7 +224,7 @@ def earlier_cells(
     for old in stored:
         if old.row.mask is None:
             continue
-        people = _people(bytes(old.row.mask), orders[old.row.people])
+        people = _people(old.row.mask, orders[old.row.people])
         if now.isdisjoint(people):
             continue
         laid.append((old, [index.setdefault(person, len(index)) for person in people]))

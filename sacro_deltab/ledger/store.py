@@ -21,13 +21,14 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from sqlalchemy.pool import NullPool
 
 from ..base.errors import LedgerError
-from ..base.opening import ordinary
+from ..base.opening import MIB, ordinary
 from . import schema
 from .probes import refuse_unsafe_place
 
 BUSY_SECONDS = 60
 _SERVER_SETTINGS = f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'; SET LOCAL synchronous_commit = on"
 _RETRIES = 8
+_VALUE_BYTES = 64 * MIB  # one stored value: the fingerprints of four million people
 T = TypeVar("T")
 
 
@@ -130,6 +131,7 @@ _MEANINGS = (  # part of the driver's message → what it means to a reader, and
         "this file is not a ledger",
         "Check the path; restore the ledger from its backup if it was one.",
     ),
+    ("too big", "the ledger was changed: a value is larger than any ledger writes", "Restore the newest copy."),
     ("malformed", "the ledger file is damaged or cut short", "Restore it from its backup, then run `ledger verify`."),
     ("no such table", "this database holds no ledger", "Make one with `sacro-deltab ledger open`."),
     ("no such column", "this database holds no ledger of this kind", "Check the path."),
@@ -239,6 +241,7 @@ def _sqlite_engine(file: Path, read_only: bool) -> Engine:
     def open_file() -> sqlite3.Connection:
         connection = sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
         try:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_BYTES)
             cursor = connection.cursor()
             cursor.execute("PRAGMA trusted_schema=OFF")  # the file's own views and triggers run nothing
             if read_only:

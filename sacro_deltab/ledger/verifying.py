@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import groupby
 
 from sqlalchemy import Connection, select
 
@@ -107,7 +108,7 @@ def verify(
     with ledger.store.read() as connection:
         replay, last, count, digests = _replayed(connection, ledger, progress)
         stored = {row.partition: row.tally for row in connection.execute(select(schema.partitions))}
-        extra = _people_problems(connection) + _cell_problems(connection)
+        extra = [*_table_problems(connection), *_people_problems(connection), *_cell_problems(connection)]
     problems = replay.problems + extra
     if stored != replay.texts:
         problems.append(Problem(None, "the stored totals are not those of the entries"))
@@ -134,36 +135,45 @@ def _body(text: str) -> dict[str, object]:
 
 
 def _people_problems(connection: Connection) -> list[Problem]:
-    """Registered sets of people against the entries that name them."""
+    """Registered sets of people against the entries that name them; one set in memory at a time."""
     table, entries = schema.cohorts, schema.entries
-    rows = {(row.partition, row.digest): row for row in connection.execute(select(table))}
-    problems, named = [], set()
+    rows = {(r.partition, r.digest): (sha256_hex(r.people), r.seq) for r in connection.execute(select(table))}
+    problems = []
+    named: dict[tuple[str, object], int] = {}
     for entry in connection.execute(select(entries).where(entries.c.kind == "cohort").order_by(entries.c.seq)):
         digest = _body(entry.body).get("set")
-        if digest is None:
-            continue
-        row = rows.get((entry.partition, digest))
-        named.add((entry.partition, digest))
-        if row is None or sha256_hex(bytes(row.people)) != digest:
-            problems.append(Problem(entry.seq, "the fingerprints of its people were changed"))
+        if digest is not None:
+            first = named.setdefault((entry.partition, digest), entry.seq)
+            if rows.get((entry.partition, str(digest))) != (digest, first):
+                problems.append(Problem(entry.seq, "the fingerprints of its people were changed"))
     if rows.keys() - named:
         problems.append(Problem(None, "there are fingerprints of people that no entry registered"))
     return problems
 
 
 def _cell_problems(connection: Connection) -> list[Problem]:
-    """Remembered cells against the release entries that vouch for them."""
+    """Remembered cells against the release entries that vouch for them; those of one release in memory at a time."""
     table, entries = schema.cells, schema.entries
-    rows: dict[int, list[dict[str, object]]] = {}
-    for row in connection.execute(select(table).order_by(table.c.seq, table.c.number)):
-        rows.setdefault(row.seq, []).append(row_dict(row))
-    problems = []
+    query = select(table).order_by(table.c.seq, table.c.number)
+    stored = {
+        seq: cells_digest(map(row_dict, rows))
+        for seq, rows in groupby(connection.execute(query), key=lambda row: row.seq)
+    }
+    problems, none = [], cells_digest(())
     for entry in connection.execute(select(entries).where(entries.c.kind == "release").order_by(entries.c.seq)):
-        if cells_digest(rows.pop(entry.seq, [])) != _body(entry.body).get("cells_sha256"):
+        if stored.pop(entry.seq, none) != _body(entry.body).get("cells_sha256"):
             problems.append(Problem(entry.seq, "its cells were changed"))
-    if rows:
+    if stored:
         problems.append(Problem(None, "there are cells that no entry released"))
     return problems
+
+
+def _table_problems(connection: Connection) -> list[Problem]:
+    """What stands beside the ledger's own tables, and the number of its one row."""
+    found = [Problem(None, f"it holds what no ledger makes: {what}") for what in schema.foreign(connection)]
+    if connection.execute(select(schema.meta.c.one)).scalars().all() != [1]:
+        found.append(Problem(None, "the number of the row about itself was changed"))
+    return found
 
 
 def _replayed(

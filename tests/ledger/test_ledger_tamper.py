@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 from ledger_helpers import GAUSS, LIMITS, small, spend_args
 
 from sacro_deltab.base.errors import LedgerError
-from sacro_deltab.ledger import Ledger, ReleaseCell, open_ledger
+from sacro_deltab.base.opening import MIB
+from sacro_deltab.ledger import Ledger, ReleaseCell, open_ledger, schema
 from sacro_deltab.ledger.chain import Account, sealed, state_digest
 from sacro_deltab.ledger.keys import load_or_create_key
 from sacro_deltab.ledger.verifying import heads_in
@@ -114,6 +116,13 @@ EDITS: dict[str, tuple[str | Edit, str]] = {
     "an extra cell": (f"{ADD}_cells SELECT 3, number, key, n, published, people, mask FROM ledger_cells", "no entry"),
     "a body that is no JSON": (f"{SET} body = '{{' WHERE seq = 7", "entry 7: was changed"),
     "a signature": (f"UPDATE ledger_entries SET signature = '{'0' * 128}' WHERE seq = 7", "entry 7: is not signed"),
+    "when a set was registered": ("UPDATE ledger_cohorts SET seq = 9 WHERE seq = 4", "entry 4: the fingerprints"),
+    "the number of its row": ("UPDATE ledger_meta SET one = 2", "the number of the row about itself"),
+    "a trigger": (f"CREATE TRIGGER t AFTER INSERT ON ledger_entries BEGIN {SET} who = 'x'; END", "trigger 't'"),
+    "another table": ("CREATE TABLE more (a)", "table 'more'"),
+    "another view": ("CREATE VIEW seen AS SELECT 1", "view 'seen'"),
+    "another column": ("ALTER TABLE ledger_cells ADD COLUMN note TEXT", "columns of 'ledger_cells'"),
+    "another index": ("CREATE INDEX i ON ledger_entries (at)", "index 'i'"),
     "a signature of nonsense": ("UPDATE ledger_entries SET signature = 'zz' WHERE seq = 7", "entry 7: is not signed"),
 }  # fmt: skip
 
@@ -128,7 +137,7 @@ def test_verify_names_what_was_changed(lived_in: Ledger, name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     ["the newest entry removed", "all entries removed", "the stored sums", "no stored sums", "an extra partition",
-     "forgiven", "another ledger id", "another head key"],
+     "forgiven", "a trigger", "another ledger id", "another head key"],
 )  # fmt: skip
 def test_a_spend_refuses_at_once_what_it_would_rest_on(lived_in: Ledger, name: str) -> None:
     edit(lived_in, EDITS[name][0])
@@ -139,6 +148,40 @@ def test_a_spend_refuses_at_once_what_it_would_rest_on(lived_in: Ledger, name: s
     assert lived_in.store.file.read_bytes() == before
     with pytest.raises(LedgerError):
         open_ledger(lived_in.store.file, create=False)._checked_head()
+
+
+@pytest.mark.parametrize("value", ["600000000", "x'00'", "zeroblob(70000000)"])
+def test_a_value_of_another_kind_is_said_in_words(lived_in: Ledger, value: str) -> None:
+    """SQLite keeps any value anywhere, and bytes(600000000) would be 600 MB."""
+    file = lived_in.store.file
+    assert file is not None
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = file.read_bytes()
+    tracemalloc.start()
+    for column in (c for table in schema.metadata.sorted_tables for c in table.columns):
+        if "zeroblob" in value and not isinstance(column.type, schema.Block):
+            continue
+        file.with_name(f"{file.name}-wal").unlink(missing_ok=True)
+        file.write_bytes(whole)
+        try:
+            edit(lived_in, f"UPDATE {column.table.name} SET {column.name} = {value} WHERE rowid = 1")
+        except sqlite3.Error:
+            continue  # a key that SQLite itself holds to its kind
+        try:
+            assert findings(lived_in), column
+        except LedgerError as error:
+            assert error.what, column
+    assert tracemalloc.get_traced_memory()[1] < 160 * MIB
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", sorted(schema.metadata.tables))
+def test_a_view_that_never_ends_is_no_table(lived_in: Ledger, name: str) -> None:
+    forever = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n) SELECT i AS one FROM n"
+    edit(lived_in, f"DROP TABLE {name}; CREATE VIEW {name} AS {forever}")
+    with pytest.raises(LedgerError, match="no stored table"):
+        findings(lived_in)
 
 
 def test_every_field_of_every_entry_is_covered(lived_in: Ledger) -> None:
