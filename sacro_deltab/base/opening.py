@@ -18,7 +18,7 @@ from .errors import UnreadableError
 MIB = 1024 * 1024
 GIB = 1024 * MIB
 SMALL = 4 * MIB  # declarations, trust files, keys, profiles: what a person could read
-LARGE = 512 * MIB  # evidence and outputs of the largest sessions
+LARGE = 64 * MIB  # evidence and outputs of the largest sessions: read and parsed, they stay under 512 MiB
 SECONDS = 120.0
 _BLOCK = MIB
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)

@@ -35,7 +35,7 @@ class Bounds:
 
 
 USUAL = Bounds()
-DATA = Bounds(size=LARGE, items=50_000_000)  # evidence and outputs of the largest sessions
+DATA = Bounds(size=LARGE, items=3_000_000)  # evidence and outputs of the largest sessions
 
 
 class _Fault(Exception):

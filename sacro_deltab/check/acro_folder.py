@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from ..base.findings import Effect, Finding, note
@@ -13,7 +15,7 @@ from ..inert.reading import IMAGES, read_content
 from ..inert.snapshot import Snapshot
 from ..inert.tabular import MARKS, MISSING, TableData, number
 from ..judging.documents import _judge_text
-from ..judging.report import FileReport, Report
+from ..judging.report import FileReport, Report, attempted
 from .context import Context
 from .detect import screen
 from .folder import SUMMARIES
@@ -60,11 +62,14 @@ def check_acro(
             if grid is not None and _is_count(record, grid):
                 counts.setdefault(grid.key, (ref.name, grid))
                 grids.append((ref.name, grid))
-    pairs = list(_differencing(grids, min_n))
+    pairs: dict[str, list[Finding]] = {}
+    for names, finding in _differencing(grids, min_n):
+        for name in names:
+            pairs.setdefault(name, []).append(finding)
     for record in records:
         for ref in record.files:
-            file = _file(record, ref, files, contents, counts, context, min_n)
-            file.add(*(finding for names, finding in pairs if ref.name in names))
+            (file,) = attempted(ref.name, partial(_judged, record, ref, files, contents, counts, context, min_n))
+            file.add(*pairs.get(ref.name, ()))
             if n_protected and not file.kept_inside:
                 file.add(
                     note("exact-n", Effect.BLOCK, "It rests on an exact N beside an add_remove model.", next_step=_N)
@@ -72,6 +77,10 @@ def check_acro(
             report.outputs.append(file)
             if file.kept_inside:
                 report.kept_inside.append(file.file)
+
+
+def _judged(*about: Any) -> list[FileReport]:
+    return [_file(*about)]
 
 
 def _file(
@@ -321,22 +330,29 @@ def _regression(record: Record, content: Content, context: Context) -> Iterator[
 
 
 def _differencing(grids: list[tuple[str, Grid]], min_n: int) -> Iterator[tuple[frozenset[str], Finding]]:
-    """Two count tables of the same groups whose cells differ by a few people."""
-    for a, (name, grid) in enumerate(grids):
-        for other, second in grids[a + 1 :]:
-            if grid.key != second.key or name == other:
-                continue
-            n_of = {(i, j): value for i, j, value in _numbers(second)}
-            gaps = {abs(value - n_of[i, j]) for i, j, value in _numbers(grid) if (i, j) in n_of}
-            if any(0 < gap < min_n for gap in gaps):
-                yield (
-                    frozenset({name, other}),
-                    note(
-                        "differencing",
-                        Effect.BLOCK,
-                        f"{name} and {other} count the same groups and differ by fewer than {min_n} people: "
-                        "their difference describes those few.",
-                        outside="Two tables of the same groups differ by a few people.",
-                        next_step="Release one of the two.",
-                    ),
-                )
+    """Two count tables of the same groups whose cells differ by a few people: of each table, with the nearest other."""
+    cells: dict[tuple[object, int, int], dict[float, list[str]]] = {}
+    for name, grid in grids:
+        for i, j, value in _numbers(grid):
+            cells.setdefault((grid.key, i, j), {}).setdefault(value, []).append(name)
+    close: dict[frozenset[str], None] = {}
+    for names_of in cells.values():
+        for below, above in pairwise(sorted(names_of)):
+            if above - below < min_n:
+                first, second = names_of[below], names_of[above]
+                close |= dict.fromkeys(frozenset({name, second[0]}) for name in first)
+                close |= dict.fromkeys(frozenset({first[0], name}) for name in second)
+    for pair in close:
+        if len(pair) == 2:
+            name, other = sorted(pair)
+            yield (
+                pair,
+                note(
+                    "differencing",
+                    Effect.BLOCK,
+                    f"{name} and {other} count the same groups and differ by fewer than {min_n} people: "
+                    "their difference describes those few.",
+                    outside="Two tables of the same groups differ by a few people.",
+                    next_step="Release one of the two.",
+                ),
+            )

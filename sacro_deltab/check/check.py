@@ -6,15 +6,17 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base.errors import InputError, UnreadableError
+from ..base.errors import InputError, SacroDeltabError, UnreadableError
 from ..base.findings import Effect, note
+from ..base.opening import MIB
 from ..inert.limits import DEFAULT, Limits
 from ..inert.reading import read_content
 from ..inert.snapshot import Snapshot, take
-from ..judging.report import FileReport, Report
+from ..judging.report import FileReport, Report, attempted, broke_off
 from .acro_folder import check_acro
 from .context import Context
 from .facts_file import read_facts
@@ -162,42 +164,51 @@ def _context(
 # --- single files -----------------------------------------------------------------------------------------------------
 
 
+_LEARNT_BYTES = 64 * MIB  # of all files together: what is learnt from is kept until it is judged
+
+
 def _check_singles(files: list[tuple[Path, str]], context: Context) -> Report:
     report = Report(context.rule_set_json())
-    known = _learn(files, context)
+    taken, known = _learn(files, context)
     local = replace(context, known=known)
     for path, name in files:
-        try:
-            snapshot = take(path, name, context.limits)
-        except UnreadableError as error:
-            failed = FileReport(name)
-            failed.add(note("unreadable", Effect.BLOCK, f"Not read: {error.what}.", next_step=error.next_step))
-            report.outputs.append(failed)
-            continue
-        report.outputs += check_file(snapshot, local)
+        report.outputs += attempted(name, partial(_single, path, name, taken, local))
     return report
 
 
-def _learn(files: list[tuple[Path, str]], context: Context) -> Known:
-    """Numbers of people that the files together give away: one file's N unmasks another's vector."""
+def _single(path: Path, name: str, taken: dict[str, Snapshot], context: Context) -> list[FileReport]:
+    try:
+        snapshot = taken.pop(name, None) or take(path, name, context.limits)
+    except UnreadableError as error:
+        refused = note("unreadable", Effect.BLOCK, f"Not read: {error.what}.", next_step=error.next_step)
+        return [FileReport(name, findings=[refused])]
+    return check_file(snapshot, context)
+
+
+def _learn(files: list[tuple[Path, str]], context: Context) -> tuple[dict[str, Snapshot], Known]:
+    """Numbers of people that the files together give away: one file's N unmasks another's vector.
+
+    What was read here is what is judged later: each file is read once.
+    """
     known = replace(context.known, ns=set(context.known.ns))
-    if len(files) > 200:
-        return known
+    taken: dict[str, Snapshot] = {}
     lengths: dict[int, set[str]] = {}
-    for path, name in files:
+    left = _LEARNT_BYTES
+    for path, name in files[:200]:
         try:
-            snapshot = take(path, name, context.limits)
-        except UnreadableError:
-            continue
-        if len(snapshot.data) > 8_000_000:
-            continue
+            if path.lstat().st_size > min(left, 8_000_000):
+                continue
+            taken[name] = snapshot = take(path, name, context.limits)
+        except (UnreadableError, OSError):
+            continue  # said where it is judged
+        left -= len(snapshot.data)
         content = read_content(snapshot, context.limits)
         known.add_ns(n for n, _ in recovered_ns(content, name.replace("\\", "/").rsplit("/", 1)[-1]))
         for info in content.arrays:
             if info.shape and info.shape[0] >= 20:
                 lengths.setdefault(info.shape[0], set()).add(name)
     known.add_ns(length for length, names in lengths.items() if len(names) >= 2)
-    return known
+    return taken, known
 
 
 # --- folders ----------------------------------------------------------------------------------------------------------
@@ -232,7 +243,12 @@ def _check_folder(root: Path, context: Context, ledger: str | Path | None) -> Re
         files = [(root / entry.name, entry.name) for entry in entries if entry.kind == "file"]
         report.extend(_check_singles(files, context))
         return report
-    _check_results_folder(root, entries, context, ledger, report)
+    try:
+        _check_results_folder(root, entries, context, ledger, report)
+    except SacroDeltabError:
+        raise  # an option that cannot be used
+    except Exception as error:  # another folder may still be judged
+        report.folder_findings.append(broke_off(error))
     return report
 
 
@@ -244,7 +260,7 @@ def _check_results_folder(
     report.folder_findings += faults
     if faults:
         return
-    records, faults = parse_results(value)
+    records, faults = parse_results(value, limits)
     report.folder_findings += faults
     report.folder_findings += unlisted_findings(entries, records)
     files = _read_listed(root, records, entries, report, limits)
@@ -275,7 +291,7 @@ def _check_results_folder(
         report.folder_findings += session.view.findings
         report.privacy = {"ledger": session.view.to_json(), "recorded": (session.evidence or {}).get("privacy")}
         check_session(session, Parts(data, config, config_data))
-    plain = [r for r in records if r not in ours and session.entry_of(r) is None and not _paper(r, has_inside, ours)]
+    plain = [r for r in records if not r.is_ours and session.entry_of(r) is None and not _paper(r, has_inside, ours)]
     check_acro(report, plain, files, context, strict, n_protected=session.n_protected)
 
 

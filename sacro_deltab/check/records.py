@@ -9,6 +9,7 @@ from typing import Any
 
 from ..base.findings import Effect, Finding, note
 from ..base.names import fold
+from ..inert.limits import DEFAULT, Limits
 from .folder import bad_file_name
 
 RECORD_KEYS = frozenset(
@@ -58,7 +59,7 @@ class Record:
         return isinstance(self.properties.get("sacro_deltab"), str)
 
 
-def parse_results(data: Any) -> tuple[list[Record], list[Finding]]:
+def parse_results(data: Any, limits: Limits = DEFAULT) -> tuple[list[Record], list[Finding]]:
     """Records of a parsed results.json, and every fault of its form."""
     if not isinstance(data, dict) or not isinstance(data.get("results"), dict):
         return [], [
@@ -69,6 +70,9 @@ def parse_results(data: Any) -> tuple[list[Record], list[Finding]]:
                 next_step="Finalise the session again.",
             )
         ]
+    if len(data["results"]) > limits.records:
+        what = f"results.json lists more than {limits.records} records, more than any session writes."
+        return [], [note("results-form", Effect.BLOCK, what, next_step="Finalise in several sessions.")]
     findings = []
     version = data.get("version")
     if not isinstance(version, str) or not re.fullmatch(r"\d+\.\d+(\.\d+)?\w*", version) or version < "0.4":

@@ -6,15 +6,16 @@ again, and compared byte for byte with the file that is asked to leave.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..base.findings import Effect, note
 from ..inert.reading import kind_of, read_content
 from ..judging.documents import document_of_json
 from ..judging.plausible import repeated_types
-from ..judging.report import FileReport
+from ..judging.report import FileReport, attempted, broke_off
 from .folder import CERTIFICATES, SUMMARIES
 from .rebuilt import output_findings, rebuild, stub_findings
 from .records import FileRef, Record
@@ -35,23 +36,43 @@ class Parts:
 
 def check_session(session: Session, parts: Parts) -> None:
     """Judge every record of the folder into `session.report`."""
-    evidence_findings(session)
+    _step(session, evidence_findings)
     for record in session.records:
-        _load_documents(session, record)
-    learn(session)
-    cohort = session.context.cohort
-    if cohort is not None:
-        cohort.sources.learn(session.evidence)
-    rebuild(session, parts.results, parts.config, parts.config_bytes)
-    _attack(session)
+        _step(session, partial(_load_documents, record=record))
+    _step(session, learn)
+    _step(session, _learn_cohort)
+    _step(session, partial(rebuild, data=parts.results, config=parts.config, config_data=parts.config_bytes))
+    _step(session, _attack)
+    _step(session, _repeated)
+    for record in session.records:
+        if record.is_ours or session.entry_of(record) is not None or is_special(record):
+            name = record.files[0].name if record.files else record.uid
+            session.report.outputs += attempted(name, partial(_judge_record, session, record))
+    _step(session, _link_cohort)
+
+
+def _step(session: Session, act: Callable[[Session], None]) -> None:
+    """One step over the whole folder; where it breaks off the folder fails, and its files are judged all the same."""
+    try:
+        act(session)
+    except Exception as error:
+        session.report.folder_findings.append(broke_off(error))
+
+
+def _learn_cohort(session: Session) -> None:
+    if session.context.cohort is not None:
+        session.context.cohort.sources.learn(session.evidence)
+
+
+def _link_cohort(session: Session) -> None:
+    if session.context.cohort is not None:
+        session.report.folder_findings += session.context.cohort.linked(session.problems)
+
+
+def _repeated(session: Session) -> None:
     session.report.folder_findings += repeated_types(
         session.documents, session.context.known.ns, session.context.min_n()
     )
-    for record in session.records:
-        if record.is_ours or session.entry_of(record) is not None or is_special(record):
-            session.report.outputs += _judge_record(session, record)
-    if cohort is not None:
-        session.report.folder_findings += cohort.linked(session.problems)
 
 
 def is_special(record: Record) -> bool:

@@ -115,6 +115,7 @@ def unlisted_findings(entries: list[Entry], records: list[Record]) -> Iterator[F
     """Files nobody asked to release, files that are not there, `inside/` in a record."""
     listed = {ref.name for record in records for ref in record.files}
     present = {entry.name for entry in entries if entry.kind == "file"}
+    known = STRUCTURE | CERTIFICATES | listed
     for entry in entries:
         if entry.kind == "folder":
             if "/" not in entry.name and entry.name not in STRUCTURE_FOLDERS:
@@ -125,7 +126,7 @@ def unlisted_findings(entries: list[Entry], records: list[Record]) -> Iterator[F
                     next_step="Take it out of the folder.",
                 )
             continue
-        if entry.top in STRUCTURE_FOLDERS or entry.name in STRUCTURE | CERTIFICATES | listed or entry.kind != "file":
+        if entry.top in STRUCTURE_FOLDERS or entry.name in known or entry.kind != "file":
             continue
         yield note(
             "unlisted",

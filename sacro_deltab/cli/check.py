@@ -110,9 +110,7 @@ def _rules(
         return ruleset, ()
     if waivers is not None:
         return ruleset, load_waivers(waivers)
-    from ..base.resources import rules_dir
-
-    folder = (Path(rules) if rules and Path(rules).is_dir() else rules_dir(rules or "deltab-disclosure")) / "waivers"
+    folder = Path(ruleset.folder) / "waivers"
     return ruleset, load_waivers(folder) if folder.is_dir() else ()
 
 

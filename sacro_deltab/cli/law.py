@@ -15,7 +15,8 @@ from ..base.writing import write_file
 waiver_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Exceptions: ask for one, sign it.")
 
 RulesOption = Annotated[
-    Path | None, typer.Option("--rules", help="Folder of a rule set; the packaged one by default.", show_default=False)
+    str | None,
+    typer.Option("--rules", help="A packaged name or a folder (./mine).", show_default="the packaged set"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
 ProfileOption = Annotated[str | None, typer.Option("--profile", help="Site profile: a file, or a packaged name.")]
@@ -24,7 +25,7 @@ ProfileOption = Annotated[str | None, typer.Option("--profile", help="Site profi
 def register(rules_app: typer.Typer) -> None:
     """Add what a committee does with the law to the `rules` group."""
     rules_app.command("test", epilog="Example: sacro-deltab rules test --rules rules/deltab-disclosure")(test_rules)
-    rules_app.command(epilog="Example: sacro-deltab rules prove --rules my-rules --against deltab-disclosure")(prove)
+    rules_app.command(epilog="Example: sacro-deltab rules prove --rules ./my-rules --against deltab-disclosure")(prove)
     rules_app.add_typer(waiver_app, name="waiver")
 
 

@@ -20,7 +20,8 @@ rules_app = typer.Typer(
 )
 
 RulesOption = Annotated[
-    Path | None, typer.Option("--rules", help="Folder of a rule set; the packaged one by default.", show_default=False)
+    str | None,
+    typer.Option("--rules", help="A packaged name or a folder (./mine).", show_default="the packaged set"),
 ]
 ProfileOption = Annotated[
     str | None, typer.Option("--profile", help="Site profile: a file, or the name of a packaged one.")
@@ -37,7 +38,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(rules_app, name="rules")
 
 
-def _load(rules: Path | None, profile: str | None = None) -> RuleSet:
+def _load(rules: str | None, profile: str | None = None) -> RuleSet:
     from ..rules import load_ruleset
 
     return load_ruleset(rules, profile=profile)
@@ -197,7 +198,7 @@ def explain(
         _json({"rule_set": ruleset.statement(), "view": view, "outputs": out})
 
 
-@rules_app.command(epilog="Example: sacro-deltab rules diff rules/deltab-disclosure my-rules --replay outputs")
+@rules_app.command(epilog="Example: sacro-deltab rules diff deltab-disclosure ./my-rules --replay outputs")
 def diff(
     old: Annotated[str, typer.Argument(help="Rule set: a folder or a packaged name.")],
     new: Annotated[str, typer.Argument(help="Rule set to compare with it.")],
@@ -251,7 +252,7 @@ def book(
     typer.echo(f"{out}: {len(ruleset.rules)} rules, {len(ruleset.clauses)} clauses, {len(ruleset.decisions)} decisions")
 
 
-@rules_app.command(epilog="Example: sacro-deltab rules new MP-24 --rules my-rules --write")
+@rules_app.command(epilog="Example: sacro-deltab rules new MP-24 --rules ./my-rules --write")
 def new(
     rule_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the new rule, as in MP-24.")],
     rules: RulesOption = None,

@@ -30,6 +30,7 @@ class Limits:
     archive_members: int = 2_000
     archive_bytes: int = 64 * MIB
     archive_ratio: int = 200
+    records: int = 5_000  # of one results.json
     folder_entries: int = 20_000
     folder_depth: int = 4
     seconds: float = 20.0

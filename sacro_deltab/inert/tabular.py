@@ -116,10 +116,20 @@ def guess_delimiter(lines: list[str]) -> str:
 
 def _rows(text: str, delimiter: str) -> Iterator[list[str]]:
     if delimiter == " ":
-        for line in text.splitlines():
-            yield line.split()
-    else:
-        yield from csv.reader(text.split("\n") if "\r" not in text else text.splitlines(), delimiter=delimiter)
+        return (line.split() for line in _lines(text))
+    return csv.reader(_lines(text), delimiter=delimiter)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """One line after another, never all at once: a list of ten million lines is most of a gigabyte."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    at = 0
+    while at < len(text):
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        yield text[at:end]
+        at = end + 1
 
 
 def read_table(data: bytes, name: str, limits: Limits = DEFAULT) -> Content:

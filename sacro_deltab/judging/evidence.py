@@ -16,7 +16,6 @@ from ..base.schemas import faults
 
 SCHEMA_ID = "sacro_deltab/evidence/1"
 EVIDENCE_PATH = "inside/evidence.json"
-MAX_BYTES = 512 * 1024 * 1024
 
 
 def dump_evidence(data: Mapping[str, Any]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..base.errors import SacroDeltabError
 from ..base.findings import Effect, Finding, note
 from ..base.verdicts import exit_code, worst
 from ..rules.facts import Facts
@@ -69,6 +70,21 @@ class FileReport:
             "facts": [{"name": name, "by": by} for name, by in self.facts],
             "inventory": self.inventory,
         }
+
+
+def attempted(file: str, work: Callable[[], list[FileReport]]) -> list[FileReport]:
+    """What `work` reports of a file; where it breaks off, that this file fails. The other files go on."""
+    try:
+        return work()
+    except Exception as error:  # whatever a hostile file leads to: it may not keep the others from being judged
+        return [FileReport(file, findings=[broke_off(error)])]
+
+
+def broke_off(error: Exception) -> Finding:
+    """The finding of a step that raised; nothing of the error's own text is repeated unless it is ours."""
+    what = error.what if isinstance(error, SacroDeltabError) else f"a check of it broke off ({type(error).__name__})"
+    step = "Do not release it; report this to the maintainers."
+    return note("not-judged", Effect.BLOCK, f"not judged: {what}.", next_step=step)
 
 
 @dataclass

@@ -54,4 +54,4 @@ def _is_packaged(ruleset: RuleSet) -> bool:
 @lru_cache(maxsize=16)
 def _faults(folder: str, sha256: str) -> tuple[str, ...]:
     del sha256  # part of what is remembered: other content is tested again
-    return tuple(faults(load_ruleset(folder)))
+    return tuple(faults(load_ruleset(Path(folder))))

@@ -43,20 +43,23 @@ class Draft:
 
 
 def find_folder(source: str | Path | None) -> Path:
-    """Folder of a rule set: None is the packaged one; a bare name is looked up among the packaged ones."""
+    """Folder of a rule set: None is the packaged one, a text without a `/` the packaged one of that name.
+
+    A folder of the same name in the working directory never stands in for it: a path is written as one, `./mine`.
+    """
     if source is None:
         return resources.rules_dir()
     path = Path(source)
-    if path.is_dir():
-        return path
-    if path.is_file():
-        return path.parent
-    if len(path.parts) == 1 and (named := resources.rules_dir(str(source))).is_dir():
+    bare = isinstance(source, str) and re.search(r"[/\\]", source) is None
+    if bare and (named := resources.rules_dir(str(source))).is_dir():
         return named
+    if not bare and path.exists():
+        return path if path.is_dir() else path.parent
+    step = f" A path starts with ./ or /: ./{source}" if bare and path.exists() else ""
     packaged = sorted(p.name for p in resources.rules_dir().parent.iterdir() if p.is_dir())
     raise RuleSetError(
         f"there is no rule set {str(source)!r}{did_you_mean(str(source), packaged)}",
-        next_step=f"Give a folder with ruleset.yaml, or one of: {', '.join(packaged)}.",
+        next_step=f"Give a folder with ruleset.yaml, or one of: {', '.join(packaged)}.{step}",
     )
 
 

@@ -15,7 +15,7 @@ from ..base.opening import read_file
 from .build_rules import misfit, read_conditions, read_parameter
 from .constants import put_in_place
 from .facts import FactValue
-from .loader import find_folder, first_at_each_place, load_base, raise_problems
+from .loader import first_at_each_place, load_base, raise_problems
 from .marked_yaml import MarkedFile, Problem, read_marked
 from .model import ParameterValue, ProfileInfo, Rule, RuleSet
 from .schema_check import check, did_you_mean
@@ -48,7 +48,7 @@ def find_profile(base: RuleSet, profile: str | Path) -> Path:
     path = Path(profile)
     if path.is_file():
         return path
-    named = find_folder(base.folder) / "profiles" / f"{profile}.yaml"
+    named = Path(base.folder) / "profiles" / f"{profile}.yaml"
     if len(path.parts) == 1 and named.is_file():
         return named
     known = sorted(p.stem for p in named.parent.glob("*.yaml"))
@@ -68,7 +68,7 @@ def apply_profile(base: RuleSet, path: Path) -> RuleSet:
     said = _set_constants(base, marked)
     raise_problems(marked.problems, f"the profile {path}")
     if said:
-        base = load_base(base.folder, constants=marked.data["constants"])
+        base = load_base(Path(base.folder), constants=marked.data["constants"])
     put_in_place(marked, base.constants)
     data = marked.data
     if data["profile"]["ruleset"] != base.id:

@@ -60,7 +60,7 @@ def write_stub(ruleset: RuleSet, rule_id: str) -> Path:
     before = path.read_text(encoding="utf-8")
     path.write_text(before.rstrip("\n") + "\n\n" + text, encoding="utf-8")
     try:
-        load_base(ruleset.folder)
+        load_base(Path(ruleset.folder))
     except InputError:
         path.write_text(before, encoding="utf-8")
         raise

@@ -32,6 +32,18 @@ def test_the_packaged_set_by_every_name(tmp_path, monkeypatch):
     assert load_ruleset(copy / "ruleset.yaml").sha256 == base.sha256
 
 
+def test_no_folder_here_stands_in_for_a_packaged_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mine = copy_rules(tmp_path).rename(tmp_path / "deltab-disclosure")
+    change(mine, "50-age.yaml", "require: {band.width_years: {at_least: band_years}}",
+           "require: {band.width_years: {at_least: 10}}")  # fmt: skip
+    assert load_ruleset("deltab-disclosure").sha256 == load_ruleset().sha256
+    assert load_ruleset("./deltab-disclosure").sha256 == load_ruleset(mine).sha256 != load_ruleset().sha256
+    mine.rename(tmp_path / "mine")
+    with pytest.raises(RuleSetError, match=r"\./mine"):
+        load_ruleset("mine")
+
+
 @pytest.mark.parametrize("name", ["deltab-disclosur", "nowhere/at/all"])
 def test_no_such_rule_set(name):
     with pytest.raises(RuleSetError, match="no rule set"):
