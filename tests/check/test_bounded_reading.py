@@ -41,8 +41,8 @@ def test_a_check_that_breaks_off_fails_its_own_output_only(made: Made, monkeypat
     monkeypatch.setattr(session_folder, "repeated_types", lambda *_: 1 // 0)
     report = made.check()
     told = {output.file: output for output in report.outputs}
-    assert told[name].findings[0].text == "not judged: a check of it broke off (IndexError)."
-    assert [f.rules for f in report.folder_findings if "ZeroDivisionError" in f.text] == [("check/not-judged",)]
+    assert told[name].findings[0].inside == "not judged: a check of it broke off (IndexError)."
+    assert [f.rules for f in report.folder_findings if "ZeroDivisionError" in f.inside] == [("check/not-judged",)]
     others = {file: output.verdict for file, output in told.items() if not file.startswith(name[:-4] + ".")}
     assert others == {file: before[file] for file in others}
     assert report.verdict == "fail"
@@ -55,14 +55,14 @@ def test_a_single_file_that_breaks_a_check_does_not_stop_the_next(
         (tmp_path / name).write_text("g,n\nx,20\n")
     _breaks(single, "screen", lambda arg: str(arg).endswith("a.csv"), monkeypatch)
     report = check_paths([tmp_path / "a.csv", tmp_path / "b.csv"])
-    assert [any("broke off" in f.text for f in output.findings) for output in report.outputs] == [True, False]
+    assert [any("broke off" in f.inside for f in output.findings) for output in report.outputs] == [True, False]
     assert {output.verdict for output in report.outputs} == {"fail"}
 
 
 def test_more_records_than_a_session_writes_are_not_read_one_by_one() -> None:
     records, findings = parse_results({"version": "1.0.2", "results": {str(i): {} for i in range(5_001)}})
     assert not records
-    assert "more than 5000 records" in findings[0].text
+    assert "more than 5000 records" in findings[0].inside
 
 
 HEAVY = {
