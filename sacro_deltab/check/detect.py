@@ -12,40 +12,12 @@ from collections.abc import Iterable, Iterator
 
 from ..base.findings import Effect, Finding, note
 from ..inert.content import ArrayInfo, Content, last_name
+from ..kinds.per_subject import BY_NAME
 from .hidden_n import recovered_ns
 from .identities import identities
 from .known import Known
 from .vectors import MIN_LENGTH, as_array, guess_matrix, guess_vector
 
-SUBJECT_NAMES = {
-    "ytrain": "ytrain",
-    "y_train": "ytrain",
-    "age": "ytrain",
-    "ages": "ytrain",
-    "true_ages": "ytrain",
-    "y": "ytrain",
-    "xtrain": "xtrain",
-    "x_train": "xtrain",
-    "xnorm": "x_norm",
-    "x_norm": "x_norm",
-    "xreduce": "x_reduced",
-    "x_reduced": "x_reduced",
-    "ynorm": "y_demean",
-    "y_demean": "y_demean",
-    "delta": "delta_vector",
-    "deltas": "delta_vector",
-    "brain_age_delta": "delta_vector",
-    "ysq": "other_per_subject",
-    "ysqnorm": "other_per_subject",
-    "ysqorth": "other_per_subject",
-    "ysq_demean": "other_per_subject",
-    "ysq_orth": "other_per_subject",
-    "y2": "other_per_subject",
-    "y2sq": "other_per_subject",
-    "conf": "other_per_subject",
-    "brain_age": "other_per_subject",
-    "predicted_age": "other_per_subject",
-}
 ID_NAMES = re.compile(
     r"(participant|subject|patient|person|record|scan)[ _-]?(id|no|number|code)?$|^(id|sub|subj|eid|alf\w*|nhs\w*)$",
     re.I,
@@ -144,7 +116,7 @@ def _array_remarks(
             outside="An array has as many entries as there are people.",
             next_step="Only statistics over people may leave.",
         )
-    named = SUBJECT_NAMES.get(last_name(place))
+    named = BY_NAME.get(last_name(place))
     if named and info.size >= 5 and suspicion is Effect.BLOCK:
         yield note(
             f"type-{named}",

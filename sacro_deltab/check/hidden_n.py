@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from ..inert.content import Content, last_name
+from ..kinds.whole import N
+from ..model.parameters import COMPONENTS, X_MEAN, Y_MEAN
 from .vectors import MIN_LENGTH
 
 
@@ -58,7 +60,7 @@ def spectrum_ns(content: Content) -> Iterator[tuple[int, str]]:
 
 
 def _feature_count(content: Content) -> int | None:
-    components = content.array_named("components_", "components", "pca_components")
+    components = content.array_named("components_", "components", COMPONENTS)
     if components is not None and len(components.shape) == 2:
         return components.shape[1]
     value = content.scalars.get("n_features_in_") or next(
@@ -74,16 +76,13 @@ def recovered_ns(content: Content, name: str) -> list[tuple[int, str]]:
     found += list(spectrum_ns(content))
     for place, value in content.walk_scalars():
         last = last_name(place)
-        if (
-            last in ("n_samples_", "n_samples_seen_", "n_subjects", "n_train", "n_samples", "nsubjects")
-            and 5 <= value < 1e8
-        ):
+        if last in ("n_samples_", "n_samples_seen_", N, "n_train", "n_samples", "nsubjects") and 5 <= value < 1e8:
             found.append((int(value), last))
         q = denominators(value)
         if q is not None:
             found.append((q, f"the fraction that {last or 'a value'} is"))
     for info in content.arrays:
-        if last_name(info.place) in ("x_mean", "y_mean", "mean", "means") and info.values is not None:
+        if last_name(info.place) in (X_MEAN, Y_MEAN, "mean", "means") and info.values is not None:
             qs = [q for q in (denominators(v) for v in info.values[:500]) if q is not None]
             if qs:
                 found.append((max(qs), f"the fractions in {last_name(info.place)}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..base.findings import Effect, Finding, note
 from ..inert.content import Content, last_name
+from ..model.parameters import BETA1, BETA2, GAMMA
 
 
 def identities(content: Content) -> list[Finding]:
@@ -12,9 +13,9 @@ def identities(content: Content) -> list[Finding]:
     b2 = −(1 − b1·γ); b1/γ·ev is one number (the variance of age). Weights worked out together from one noisy
     matrix obey them too, so the finding speaks only of noise added to each parameter.
     """
-    b1, gamma = content.array_named("b1", "beta1"), content.array_named("gamma")
+    b1, gamma = content.array_named("b1", BETA1), content.array_named(GAMMA)
     ev = content.array_named("explained_variance_", "explained_variance", "ev")
-    b2 = _scalar(content, "b2", "beta2")
+    b2 = _scalar(content, "b2", BETA2)
     out: list[Finding] = []
     if b1 is None or gamma is None or b1.values is None or gamma.values is None or len(b1.values) != len(gamma.values):
         return out

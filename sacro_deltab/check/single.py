@@ -16,13 +16,16 @@ from ..inert.tabular import TableData
 from ..judging.documents import document_of_csv, document_of_json, marked_rows, stem_of
 from ..judging.plausible import shape_findings
 from ..judging.report import FileReport
+from ..kinds import KINDS
+from ..kinds.per_subject import KINDS as PER_SUBJECT
+from ..kinds.plots import PLOT
 from ..outputs import MARK, OutputDocument
 from ..rules.facts import Fact, Facts, Part, Provider
 from ..rules.types import Decision
 from .context import Context
 from .detect import screen
 from .facts_file import Attested
-from .recompute.measured import is_noised
+from .recompute.cohort_file import is_noised
 from .single_cohort import judge_by_cohort, type_of_table
 
 _FORMATS = {
@@ -123,9 +126,8 @@ def _check_plain(snapshot: Snapshot, context: Context) -> FileReport:
 
 def guessed_type(remarks: Iterable[Finding]) -> str | None:
     """The per-subject type most remarks speak of."""
-    order = ("ytrain", "y_demean", "xtrain", "x_norm", "x_reduced", "delta_vector", "other_per_subject")
     found = {remark.code.removeprefix("type-") for remark in remarks if remark.code.startswith("type-")}
-    return next((name for name in order if name in found), None)
+    return next((kind.name for kind in PER_SUBJECT if kind.name in found), None)
 
 
 def _document(
@@ -261,9 +263,8 @@ def parts_missing(facts: Facts, document: OutputDocument, context: Context) -> l
     """Rows of a table that no part speaks of: without them a rule for each cell would hold of nothing."""
     if document.type not in context.output_types:
         return []
-    kind = context.ruleset.cls(document.type)
-    needs = {"subgroup_table": "cell", "count_table": "cell", "quantile": "quantile"}.get(kind)
-    if needs is None:
+    needs = KINDS[document.type].part
+    if needs == "row":
         return []
     have = {part.key for part in facts.parts if part.kind == needs}
     rows = [str(row[0]) for row in document.rows]
@@ -341,7 +342,7 @@ def _judge_image(report: FileReport, attested: Attested | None, context: Context
     if attested is None or attested.facts.get("plot.source_status") not in ("pass", "review"):
         report.add(_not_judged(report, context, ["the verdict of the numbers that are drawn (plot.source_status)"]))
         return
-    report.type = "plot"
+    report.type = PLOT
     report.facts = sorted((name, "attested") for name in attested.facts)
     if attested.facts.get("plot.per_subject_marks") is not False:
         report.add(_not_judged(report, context, ["whether a mark stands for one subject (plot.per_subject_marks)"]))

@@ -11,11 +11,10 @@ from ..base.findings import Effect, Finding, note
 from ..inert.tabular import TableData
 from ..judging.documents import marked_rows
 from ..judging.report import FileReport
+from ..kinds import KINDS, Measured
 from ..outputs import MARK, OutputDocument
 from ..rules.facts import Fact, Facts, FactValue, Part, Provider
 from .recompute.cohort_check import compare
-from .recompute.cohort_measure import needs_groups
-from .recompute.measured import Measured
 
 if TYPE_CHECKING:
     from ..judging.judge import Judged
@@ -38,40 +37,13 @@ _NOT_NOISED: dict[str, FactValue] = {
     "dp.applied": False, "dp.label": "none", "dp.mechanism": "none", "dp.adjacency": "none",
     "dp.end_to_end_claim": False, "model.origin": "unprotected",
 }  # fmt: skip
-_HEADS = {
-    ("percentile", "delta"): "delta_quantiles",
-    ("feature", "mean", "sd"): "idp_summary",
-    ("variable", "r"): "correlation",
-    ("variable", "p"): "p_value",
-    ("term", "n", "df", "estimate", "low_95", "high_95", "p"): "regression_table",
-    ("variable", "n", "r", "low_95", "high_95", "p", "p_fdr"): "correlation_table",
-    ("statistic", "n", "value"): "prediction_error",
-}
-_SCALARS = {
-    "mean delta": "delta_mean", "mean": "delta_mean", "sd of delta": "delta_sd", "sd": "delta_sd", "n": "n_subjects",
-}  # fmt: skip
 
 
 def type_of_table(table: TableData) -> str | None:
     """The type of output a CSV is by its header, as the package writes it; the cohort then has to bear it out."""
-    from ..measure.grouping import table_type
-    from ..measure.people import Grouping
-
     head = tuple(name.strip().lower() for name in table.header or ())
-    if head in _HEADS:
-        return _HEADS[head]
-    if head == ("statistic", "value") and len(table.rows) == 1:
-        return _SCALARS.get(table.rows[0][0].strip().lower())
-    if head[1:] == ("n",):
-        return "count_table"
-    if head[1:] == ("n", "sd_delta"):
-        return "delta_sd_by_group"
-    if head[1:] == ("n", "mean_delta"):
-        import numpy as np
-
-        bands = (5.0,) if head[0] in ("age_band", "age band") else None
-        return table_type(Grouping(head[0], ("",), np.zeros(0, dtype=np.int64), widths=bands))
-    return None
+    rows = tuple(str(row[0]).strip().lower() for row in table.rows)
+    return next((kind.name for kind in KINDS.values() if kind.reads is not None and kind.reads(head, rows)), None)
 
 
 def judge_by_cohort(
@@ -123,7 +95,7 @@ def _facts(raw: OutputDocument, found: Measured, own: tuple[Fact, ...], said: Fa
     unsaid = {name: Fact(name, value, by) for name, (value, by) in _UNSAID.items()}
     profile = context.ruleset.profile
     attested = {} if profile is None else {k: Fact(k, v, Provider.ATTESTED) for k, v in profile.attest.items()}
-    kind = "cell" if needs_groups(raw.type) else "quantile" if raw.type == "delta_quantiles" else "row"
+    kind = KINDS[raw.type].part
     parts = tuple(
         Part(
             kind,

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..kinds.per_subject import AGES, AGES_MOVED, DELTAS, NORMALISED, RAW, REDUCED
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -75,7 +77,7 @@ def guess_vector(values: array[float] | Sequence[float]) -> Guess | None:
     unit = looks_like_ages(v)
     if unit is not None:
         strong = step is not None and abs(step * {"years": 1, "months": 1, "days": 1}[unit] - 1) < 1e-6
-        return Guess("ytrain", f"{len(v)} values that read as ages in {unit}", "values that read as ages", strong)
+        return Guess(AGES, f"{len(v)} values that read as ages in {unit}", "values that read as ages", strong)
     distinct = len(set(v.tolist()))
     span = 0 if step is None else round((float(v.max()) - float(v.min())) / step)
     # whole years span at most 110 steps, whole months 1,300; a feature rounded to a thousandth often spans more
@@ -83,22 +85,20 @@ def guess_vector(values: array[float] | Sequence[float]) -> Guess | None:
     if step is not None and 5 <= span <= 1_300 and years and distinct < len(v) and distinct >= 5:
         what = "demeaned" if abs(mean) < 1e-6 * spread + 1e-9 else "shifted or scaled"
         return Guess(
-            "y_demean",
+            AGES_MOVED,
             f"{len(v)} values on a grid of {span + 1} steps, as {what} whole-year ages are",
             "values that read as shifted ages",
             strong=abs(step - 1) < 1e-6 or abs(mean) < 1e-6 * spread,
         )
     if abs(mean) < 1e-6 * spread and spread > 1e-9:
-        return Guess("y_demean", f"{len(v)} values centred exactly on zero", "values centred on zero", strong=True)
+        return Guess(AGES_MOVED, f"{len(v)} values centred exactly on zero", "values centred on zero", strong=True)
     if (
         float(v.min()) < 0 < float(v.max())
         and 1.0 <= spread <= 30
         and float(abs(v).max()) <= 120
         and abs(mean) < spread
     ):
-        return Guess(
-            "delta_vector", f"{len(v)} signed values spread like brain-age deltas", "values spread like deltas", False
-        )
+        return Guess(DELTAS, f"{len(v)} signed values spread like brain-age deltas", "values spread like deltas", False)
     return None
 
 
@@ -110,7 +110,7 @@ def guess_matrix(values: array[float], shape: tuple[int, ...]) -> Guess:
     mean, spread = m.mean(axis=0), m.std(axis=0)
     centred = bool(np.all(np.abs(mean) < 1e-6 * (spread + 1e-12) + 1e-9))
     if centred and bool(np.all(np.abs(spread - 1) < 0.05)):
-        return Guess("x_norm", "centred and scaled columns, one row a person", "normalised rows", True)
+        return Guess(NORMALISED, "centred and scaled columns, one row a person", "normalised rows", True)
     if centred:
-        return Guess("x_reduced", "centred columns, one row a person", "reduced rows", True)
-    return Guess("xtrain", "one row a person and one column a feature", "rows of features", False)
+        return Guess(REDUCED, "centred columns, one row a person", "reduced rows", True)
+    return Guess(RAW, "one row a person and one column a feature", "rows of features", False)

@@ -165,7 +165,7 @@ def _documents(
 ) -> tuple[dict[str, OutputDocument], tuple[str, ...]]:
     """Documents whose digests hold and whose certified verdict is pass or review, and the stems that were withheld."""
     from ..base.strict import DATA, parse
-    from ..outputs.schema import document_errors
+    from ..judging.schema import document_errors
 
     types = {str(o["name"]): str(o["type"]) for o in predicate["outputs"]}
     documents: dict[str, OutputDocument] = {}

@@ -21,18 +21,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..base.digests import sha256_hex
 from ..base.errors import InputError
 from ..base.findings import Effect, Finding
+from ..kinds import KINDS
 from ..measure.table_audit import TableAudit
 from ..outputs.document import MARK, Cell, Column, OutputDocument
-from ..outputs.schema import check_document
 from ..rules.facts import Fact, Facts, Part, Provider
 from ..rules.types import Action, Decision
+from .schema import check_document
 
 if TYPE_CHECKING:
     from ..rules import RuleSet
 
 CELL_KIND = "cell"
-# Noised moments stand on their public grid and are not rounded again (D-90); a plot draws numbers already rounded.
-UNROUNDED = frozenset({"noised_moments", "plot", "pooled_table"})
 
 
 class TableContext(Protocol):
@@ -219,7 +218,7 @@ def verify(
         key = str(row[0])
         if key in suppressed and any(cell != MARK for cell in row[1:]):
             faults.append(f"row {key!r} is suppressed but shows a number")
-        if raw.type in UNROUNDED:
+        if not KINDS[raw.type].rounded:
             continue
         own = [action for action in rounds if action.part == key] if key in special else ()
         for place in width:

@@ -14,11 +14,6 @@ import numpy as np
 from ..base.errors import InputError
 from .people import MISSING, Floats, Grouping, Roster, group_labels, label_text, numbers
 
-_TYPES = {
-    "delta_mean_by_diagnosis": ("diagnosis", "dx", "diag", "diagnostic_group", "dx_group", "disease", "clinical_group"),
-    "delta_mean_by_sex": ("sex", "gender"),
-    "delta_mean_by_site": ("site", "scanner", "scanner_site", "site_id", "centre", "center", "scan_site"),
-}
 SEPARATOR = " × "
 MAX_CELLS = 20000
 OPEN_YEARS = 120.0  # an open age band has no end that a reader could see; no human life is longer
@@ -101,30 +96,6 @@ def make_grouping(by: Any, roster: Roster, ages: Floats | None, structural: Sequ
     if set(structural) & taken:
         raise InputError("a group that is empty by definition has people in it")
     return Grouping(grouping.name, grouping.labels, grouping.codes, frozenset(structural), grouping.widths)
-
-
-def table_type(grouping: Grouping) -> str:
-    """The rule set's type of a table of mean deltas by this grouping."""
-    if grouping.widths is not None and SEPARATOR not in grouping.name:
-        return "delta_mean_by_age_band"
-    name = grouping.name.strip().lower().replace(" ", "_").replace("-", "_")
-    return next((kind for kind, names in _TYPES.items() if name in names), "delta_mean_by_other")
-
-
-def site_facts(grouping: Grouping) -> dict[str, bool | int]:
-    """Facts about scanner sites where they are among the groups: how many, and whether they are crossed with others."""
-    names = [name.strip().lower().replace(" ", "_").replace("-", "_") for name in grouping.name.split(SEPARATOR)]
-    at = next((i for i, name in enumerate(names) if name in _TYPES["delta_mean_by_site"]), None)
-    if at is None:
-        return {}
-    if len(names) == 1:
-        return {"site.count": len(grouping)}
-    split = [label.split(SEPARATOR) for label in grouping.labels]
-    counted = all(len(labels) == len(names) for labels in split)  # else a label holds the separator: count them all
-    return {
-        "table.by_site": True,
-        "site.count": len({labels[at] for labels in split}) if counted else len(grouping),
-    }
 
 
 def is_column(part: Any) -> bool:
@@ -238,4 +209,4 @@ def _number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
-__all__ = ["AgeBands", "make_grouping", "numbers", "site_facts", "table_type"]
+__all__ = ["AgeBands", "make_grouping", "numbers"]

@@ -22,7 +22,7 @@ def mapped(output: str, values: Floats, variable: str, traces: Sequence[Trace]) 
     """The groups whose sum of a variable follows from the feature summaries over them. `output` tells it."""
     groups: dict[bytes, list[tuple[Trace, int]]] = {}
     for trace in traces:
-        for j in range(trace.matrix.shape[1]) if trace.kind == "features" else ():
+        for j in range(trace.matrix.shape[1]) if trace.sums else ():
             groups.setdefault(np.isfinite(trace.matrix[:, j]).tobytes(), []).append((trace, j))
     for mask, columns in groups.items():
         people = np.flatnonzero(np.frombuffer(mask, dtype=np.bool_))

@@ -2,13 +2,7 @@
 
 A number that leaves is a sum over a group of people of one variable (delta, a feature, an age) or of the product of
 two; means, SDs, correlations and coefficients follow from such sums and tell of them. Which sums a kind of output
-tells of stands in one function a kind:
-
-- a feature summary: the sum and the sum of squares of every column, over the people who have a value;
-- a correlation, and its p-value, which says the same: of its moments it is the only number that tells of the sum of
-  products, so it is read as if the reader had all others; of a column of two values that sum is a group's own;
-- a regression: coefficients, standard errors and R² together give every first and second moment;
-- quantiles: bounds on the values of their people; they cannot be subtracted, and near sets go to a person.
+tells of stands in the file of that kind (`kinds/`, `tells`).
 """
 
 from __future__ import annotations
@@ -32,8 +26,8 @@ Rows = list[tuple[str, Mask, bool]]  # a column as known variables: which one, f
 class Trace:
     """The columns behind an output without cells. NaN where a person is not behind the statistic.
 
-    kind: features | quantiles (one column) | correlation (`sets`: the two columns of each) | regression (`sets`: one,
-    the values first). `percents` of quantiles, in percent.
+    kind: of the output. `sets`: columns that a number is of together; none where each column stands alone.
+    `percents` of quantiles, in percent.
     """
 
     output: str
@@ -42,6 +36,11 @@ class Trace:
     matrix: Matrix
     sets: tuple[tuple[int, ...], ...] = ()
     percents: tuple[float, ...] = ()
+
+    @property
+    def sums(self) -> bool:
+        """Whether each column's own sum is told."""
+        return not self.sets and not self.percents
 
     def save(self, folder: Path) -> None:
         """Keep the columns in the session's working folder, for `resume`."""
@@ -210,61 +209,22 @@ class Book:
         return rows
 
 
-def moments(trace: Trace, book: Book, live: set[str], tables: Collection[str] = ()) -> tuple[Moment, ...]:
-    """The rows of an output. `live`, `tables`: see `Book.rows`."""
+Tells = Callable[[Trace, Sequence[Rows]], Iterator[Moment]]
+
+
+def moments(
+    trace: Trace, tells: Tells, book: Book, live: set[str], tables: Collection[str] = ()
+) -> tuple[Moment, ...]:
+    """The rows of an output, as its kind `tells` them. `live`, `tables`: see `Book.rows`."""
     rows = book.rows(trace.matrix, set(live), tables)
     told: dict[object, Moment] = {}
-    for moment in _KINDS[trace.kind](trace, rows):
+    for moment in tells(trace, rows):
         told.setdefault((moment.variables, moment.members.tobytes(), moment.shows_n), moment)
     return tuple(told.values())
 
 
-def _features(trace: Trace, rows: Sequence[Rows]) -> Iterator[Moment]:
-    for label, columns in zip(trace.labels, rows, strict=True):
-        for name, people, shifted in columns:
-            members = np.flatnonzero(people)
-            yield Moment(trace.output, label, (name,), members, digits=True, shifted=shifted)
-            yield Moment(trace.output, label, (name, name), members, digits=True)
-
-
-def _correlation(trace: Trace, rows: Sequence[Rows]) -> Iterator[Moment]:
-    for first, second in trace.sets:
-        label = trace.labels[second]
-        yield from _products(trace, label, rows[first], rows[second])
-        for one, other in ((first, second), (second, first)):
-            for name, people, _ in rows[one]:
-                for members in _sides(trace.matrix[:, other], people):
-                    yield Moment(trace.output, label, (name,), members)
-
-
-def _regression(trace: Trace, rows: Sequence[Rows]) -> Iterator[Moment]:
-    ((values, *predictors),) = trace.sets
-    whole: Mask = np.asarray(np.isfinite(trace.matrix).all(axis=1), dtype=np.bool_)
-    for column in (values, *predictors):
-        for name, people, _ in rows[column]:
-            yield Moment(trace.output, _term(trace, column), (name,), np.flatnonzero(people & whole))
-    for i, one in enumerate((values, *predictors)):
-        for other in (values, *predictors)[i:]:
-            yield from _products(trace, _term(trace, other), rows[one], rows[other], whole)
-    for column in predictors:
-        for members in _sides(trace.matrix[:, column], whole):
-            label = _term(trace, column)
-            for name, people, _ in rows[values]:
-                told = members[people[members]]
-                yield Moment(trace.output, label, (name,), told, shows_n=told.size == members.size)
-
-
-def _term(trace: Trace, column: int) -> str:
-    return "(intercept)" if column == trace.sets[0][0] else trace.labels[column]
-
-
-def _quantiles(trace: Trace, rows: Sequence[Rows]) -> Iterator[Moment]:
-    mine = np.flatnonzero(np.isfinite(trace.matrix[:, 0]))
-    for name, *_ in rows[0]:
-        yield Moment(trace.output, "quantiles", (name,), mine, exact=False)
-
-
-def _products(trace: Trace, label: str, one: Rows, other: Rows, whole: Mask | None = None) -> Iterator[Moment]:
+def products(trace: Trace, label: str, one: Rows, other: Rows, whole: Mask | None = None) -> Iterator[Moment]:
+    """Sums of products of two columns, over the people who have both."""
     for first, people, _ in one:
         for second, others, _ in other:
             both = people & others if whole is None else people & others & whole
@@ -272,7 +232,7 @@ def _products(trace: Trace, label: str, one: Rows, other: Rows, whole: Mask | No
             yield Moment(trace.output, label, name, np.flatnonzero(both))
 
 
-def _sides(column: Floats, people: Mask) -> Iterator[Ints]:
+def sides(column: Floats, people: Mask) -> Iterator[Ints]:
     """The people with the higher and with the lower value of a column that has two: sums of products are their own."""
     both = people & np.isfinite(column)
     if two_levels(column[both]):
@@ -281,19 +241,12 @@ def _sides(column: Floats, people: Mask) -> Iterator[Ints]:
         yield np.flatnonzero(both & (column <= middle))
 
 
-_KINDS: Mapping[str, Callable[[Trace, Sequence[Rows]], Iterator[Moment]]] = {
-    "features": _features,
-    "correlation": _correlation,
-    "regression": _regression,
-    "quantiles": _quantiles,
-}
-
-
 def labels_of(trace: Trace, members: Ints) -> list[str]:
     """Rows of an output that are about exactly these people, for the ledger."""
     mine = np.zeros(trace.matrix.shape[0], dtype=np.bool_)
     mine[members] = True
-    columns = [s[-1] for s in trace.sets] if trace.kind == "correlation" else range(trace.matrix.shape[1])
+    pairs = bool(trace.sets) and all(len(s) == 2 for s in trace.sets)
+    columns = [s[-1] for s in trace.sets] if pairs else range(trace.matrix.shape[1])
     return [trace.labels[j] for j in columns if np.array_equal(np.isfinite(trace.matrix[:, j]), mine)]
 
 

@@ -1,16 +1,5 @@
-"""What can be asked to leave: frozen, schema-checked values."""
+"""What can be asked to leave: a flat table as a frozen value. What a kind of output is stands in `kinds/`."""
 
 from .document import MARK, SCHEMA_ID, Cell, Column, OutputDocument, format_cell
-from .schema import check_document, document_errors, known_types
 
-__all__ = [
-    "MARK",
-    "SCHEMA_ID",
-    "Cell",
-    "Column",
-    "OutputDocument",
-    "check_document",
-    "document_errors",
-    "format_cell",
-    "known_types",
-]
+__all__ = ["MARK", "SCHEMA_ID", "Cell", "Column", "OutputDocument", "format_cell"]

@@ -261,7 +261,7 @@ def _statistics(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any,
             session.release_private_mean(deltas, epsilon=plan.epsilon_mean, model=model)
         return
     try:
-        session.refuse_other_than_deltas(deltas, np.asarray(deltas, dtype=np.float64))
+        session.deltas_of(deltas)
     except RefusedError as error:
         yield f"no statistics of delta: {error.what}"
         return

@@ -6,18 +6,22 @@ records, the same folder and the same viewer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..base.collector import paused
 from ..base.errors import InputError, RefusedError
 from ..cohort import Cohort
+from ..kinds import KINDS, correlations, features, group_tables, prediction_error, quantiles, regressions, whole
+from ..kinds.kind import Make
+from ..kinds.plots import PLOT
 from ..measure.grouping import AgeBands
 from ..privacy import PublicBounds
 from ..privacy.basis import Basis
 from .attacking import attach, attack_trained
+from .common import candidate_of
 from .core import LiveRecords, SessionCore
 from .entries import Candidate, Entries, Entry
 from .folder import write_folder
@@ -29,17 +33,8 @@ from .private_mean import private_mean_candidate
 from .ready import ready
 from .recording import record
 from .report import session_html, session_text
-from .results import contrast_candidate, correlations_candidate, errors_candidate, regression_candidate
 from .resume import resume
 from .settling import hypothetical, needs_plan, settle
-from .statistics import (
-    correlation_candidates,
-    feature_candidate,
-    n_candidate,
-    quantile_candidate,
-    scalar_candidate,
-)
-from .tables import table_candidate
 from .training import deltas, train, train_documents
 from .weights import moments_candidate, weight_candidates
 
@@ -231,6 +226,19 @@ class DeltabSession(SessionCore):
 
     # -- releases -------------------------------------------------------------------------------------------------
 
+    @measured
+    def release(self, kind: str, *columns: Any, **options: Any) -> list[Entry]:
+        """Any kind of output that is measured on people, by its key in the rule set's vocabulary.
+
+        `session.release("prediction_error", predicted, age, validated="held-out people")`. The arguments are those of
+        the kind (see `docs/kinds.md`); outputs after the first are made of it and go with it.
+        """
+        make = KINDS[kind].make if kind in KINDS else None
+        if make is None:
+            raise InputError("no such kind is measured on people", next_step="docs/kinds.md lists those that are.")
+        options = {name: self.rows.placed(value) for name, value in options.items()}
+        return self._made(make, *columns, **options)
+
     @paused()
     @measured
     def release_weights(
@@ -251,35 +259,31 @@ class DeltabSession(SessionCore):
         return self._record(moments_candidate(self, model, title))
 
     @measured
-    def release_n(self, *, title: str = "Number of subjects") -> Entry:
+    def release_n(self, *, title: str | None = None) -> Entry:
         """N of the cohort."""
-
-        return self._record(n_candidate(self, title))
+        return self._one(whole.n, title=title)
 
     @measured
-    def release_mean(self, values: Any, *, title: str = "Mean brain-age delta", name: str | None = None) -> Entry:
+    def release_mean(self, values: Any, *, title: str | None = None, name: str | None = None) -> Entry:
         """Whole-cohort mean of delta in years."""
-
-        return self._record(scalar_candidate(self, "delta_mean", self.rows.placed(values), title, name))
+        return self._one(whole.mean, values, title=title, name=name)
 
     @measured
-    def release_sd(self, values: Any, *, title: str = "SD of brain-age delta", name: str | None = None) -> Entry:
+    def release_sd(self, values: Any, *, title: str | None = None, name: str | None = None) -> Entry:
         """Whole-cohort SD of delta in years (n − 1)."""
-
-        return self._record(scalar_candidate(self, "delta_sd", self.rows.placed(values), title, name))
+        return self._one(whole.sd, values, title=title, name=name)
 
     @measured
     def release_quantiles(
         self,
         values: Any,
-        percents: Sequence[float] = (5, 25, 50, 75, 95),
+        percents: Sequence[float] = quantiles.CUSTOMARY,
         *,
-        title: str = "Quantiles of delta",
+        title: str | None = None,
         name: str | None = None,
     ) -> Entry:
         """Quantiles of delta (linear interpolation), in years."""
-
-        return self._record(quantile_candidate(self, self.rows.placed(values), percents, title, name))
+        return self._one(quantiles.make, values, percents=percents, title=title, name=name)
 
     @measured
     def release_group_means(
@@ -297,9 +301,7 @@ class DeltabSession(SessionCore):
         missing label is a group of its own; a category nobody has is a cell with no people unless named in
         `structural_zeros` (empty by definition: a declaration).
         """
-
-        values, by = self.rows.placed(values), self.rows.placed(by)
-        return self._record(table_candidate(self, values, by, "mean", title, name, structural_zeros))
+        return self._one(group_tables.means, values, by, title=title, name=name, structural_zeros=structural_zeros)
 
     @measured
     def release_group_sds(
@@ -312,9 +314,7 @@ class DeltabSession(SessionCore):
         structural_zeros: Sequence[str] = (),
     ) -> Entry:
         """SD of delta by group (n − 1); see `release_group_means`."""
-
-        values, by = self.rows.placed(values), self.rows.placed(by)
-        return self._record(table_candidate(self, values, by, "sd", title, name, structural_zeros))
+        return self._one(group_tables.sds, values, by, title=title, name=name, structural_zeros=structural_zeros)
 
     @measured
     def release_counts(
@@ -326,8 +326,7 @@ class DeltabSession(SessionCore):
         structural_zeros: Sequence[str] = (),
     ) -> Entry:
         """People by group; see `release_group_means`."""
-
-        return self._record(table_candidate(self, None, self.rows.placed(by), "count", title, name, structural_zeros))
+        return self._one(group_tables.counts, by, title=title, name=name, structural_zeros=structural_zeros)
 
     @measured
     def release_feature_summary(
@@ -335,12 +334,11 @@ class DeltabSession(SessionCore):
         X: Any,
         *,
         feature_names: Sequence[str] | None = None,
-        title: str = "Mean and SD per IDP",
+        title: str | None = None,
         name: str | None = None,
     ) -> Entry:
         """Mean and SD of every feature over the cohort."""
-
-        return self._record(feature_candidate(self, self.rows.placed(X), feature_names, title, name))
+        return self._one(features.make, X, feature_names=feature_names, title=title, name=name)
 
     @measured
     def release_correlation(
@@ -348,26 +346,20 @@ class DeltabSession(SessionCore):
         values: Any,
         others: Any,
         *,
-        title: str = "Correlations with delta",
+        title: str | None = None,
         name: str | None = None,
         p_values: bool = True,
     ) -> list[Entry]:
         """Pearson correlations of `values` with one column or the columns of a table, and their p-values."""
-
-        values, others = self.rows.placed(values), self.rows.placed(others)
-        first, *rest = correlation_candidates(self, values, others, title, name, p_values)
-        entry = self._record(first)
-        return Entries([entry, *(self._record(replace(c, made_of=entry.name)) for c in rest)])
+        return self._made(correlations.make, values, others, title=title, name=name, p_values=p_values)
 
     @measured
     def release_correlations(
-        self, values: Any, others: Any, *, title: str = "Correlations with delta", name: str | None = None
+        self, values: Any, others: Any, *, title: str | None = None, name: str | None = None
     ) -> Entry:
         """Pearson's r of `values` with every column of a table as one output: n, r, 95 % interval, p, and p adjusted
         for their number (Benjamini-Hochberg)."""
-
-        values, others = self.rows.placed(values), self.rows.placed(others)
-        return self._record(correlations_candidate(self, values, others, title, name))
+        return self._one(correlations.table, values, others, title=title, name=name)
 
     @measured
     def release_regression(
@@ -377,7 +369,7 @@ class DeltabSession(SessionCore):
         *,
         formula: str | None = None,
         data: Any = None,
-        title: str = "Regression of delta",
+        title: str | None = None,
         name: str | None = None,
     ) -> Entry:
         """Ordinary least squares: estimate, 95 % interval and p of each term, with N, degrees of freedom and R².
@@ -390,9 +382,8 @@ class DeltabSession(SessionCore):
             Or `"delta ~ age + C(sex) + C(site)"` over the columns of a table. Terms that others give are left out,
             and said.
         """
-
-        values, predictors, data = self.rows.placed(values), self.rows.placed(predictors), self.rows.placed(data)
-        return self._record(regression_candidate(self, values, predictors, formula, data, title, name))
+        data = self.rows.placed(data)
+        return self._one(regressions.make, values, predictors, formula=formula, data=data, title=title, name=name)
 
     @measured
     def release_contrast(
@@ -401,14 +392,12 @@ class DeltabSession(SessionCore):
         group: Any,
         *,
         covariates: Any = None,
-        title: str = "Difference in delta between groups",
+        title: str | None = None,
         name: str | None = None,
     ) -> Entry:
         """Each group against the largest one: difference with 95 % interval and p, and Cohen's d, adjusted for the
         columns of `covariates`."""
-
-        values, group, covariates = self.rows.placed(values), self.rows.placed(group), self.rows.placed(covariates)
-        return self._record(contrast_candidate(self, values, group, covariates, title, name))
+        return self._one(regressions.contrast, values, group, covariates, title=title, name=name)
 
     @measured
     def release_prediction_error(
@@ -417,14 +406,12 @@ class DeltabSession(SessionCore):
         age: Any,
         *,
         validated: str = "in-sample",
-        title: str = "Error of predicted age",
+        title: str | None = None,
         name: str | None = None,
     ) -> Entry:
         """MAE, RMSE, R², correlation and age slope of predicted ages; `validated` says on whom, for example
         "10-fold cross-validation" or "held-out people" (errors on the training people flatter)."""
-
-        predicted, age = self.rows.placed(predicted), self.rows.placed(age)
-        return self._record(errors_candidate(self, predicted, age, validated, title, name))
+        return self._one(prediction_error.make, predicted, age, validated=validated, title=title, name=name)
 
     @measured
     def release_plot(self, of: str | Entry, *, title: str | None = None) -> Entry:
@@ -463,8 +450,8 @@ class DeltabSession(SessionCore):
 
         Nothing that spends budget can be previewed.
         """
-        release = getattr(self, f"release_{method}", None) if isinstance(method, str) else None
-        if release is None or method == "private_mean":
+        release = self._asking(method)
+        if release is None:
             raise InputError("no such output can be previewed", next_step="For example preview('group_means', …).")
         self._previewing = True
         try:
@@ -498,16 +485,16 @@ class DeltabSession(SessionCore):
             For a name that is no such method. What came before it in the list is recorded.
         """
         for method, _ in wanted:
-            if not hasattr(self, f"release_{method}") or method in ("private_mean", "weights", "moments"):
+            if self._asking(method) is None or method in ("weights", "moments"):
                 raise InputError(f"no such output can be planned: {method!r}", next_step="For example ('mean', {…}).")
         made: dict[int, list[str]] = {}
-        plots = [i for i, (method, _) in enumerate(wanted) if method == "plot"]  # drawn from what leaves
+        plots = [i for i, (method, _) in enumerate(wanted) if method == PLOT]  # drawn from what leaves
         for places in ([i for i in range(len(wanted)) if i not in plots], plots):
             for place in places:
                 method, arguments = wanted[place]
                 self._planning = True
                 try:
-                    found = getattr(self, f"release_{method}")(**arguments)
+                    found = cast("Callable[..., Any]", self._asking(method))(**arguments)
                 finally:
                     self._planning = False
                 made[place] = [entry.name for entry in (found if isinstance(found, list) else [found])]
@@ -616,6 +603,24 @@ class DeltabSession(SessionCore):
         return resume(cls, acro, Path(journal), kwargs)
 
     # -- inner ----------------------------------------------------------------------------------------------------
+
+    def _made(self, make: Make, *columns: Any, **options: Any) -> Entries:
+        """Record what a kind measures on some columns; an option that is None has the kind's own default."""
+        options = {name: value for name, value in options.items() if value is not None}
+        first, *rest = make(self, *map(self.rows.placed, columns), **options)
+        entry = self._record(candidate_of(self, first))
+        return Entries([entry, *(self._record(candidate_of(self, one, made_of=entry.name)) for one in rest)])
+
+    def _one(self, make: Make, *columns: Any, **options: Any) -> Entry:
+        return self._made(make, *columns, **options)[0]
+
+    def _asking(self, method: object) -> Callable[..., Any] | None:
+        """The method `release_METHOD`, or the release of a kind of that name; None for what spends budget."""
+        if not isinstance(method, str) or method == "private_mean":
+            return None
+        if method in KINDS and KINDS[method].make is not None:
+            return partial(self.release, method)
+        return getattr(self, f"release_{method}", None)
 
     def _record(self, candidate: Candidate) -> Entry:
 

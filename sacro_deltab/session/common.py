@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..kinds import Made
 from ..outputs.document import OutputDocument
 from ..rules.facts import Fact, Facts, FactValue, Part, Provider
+from .entries import Candidate
 
 if TYPE_CHECKING:
     from .core import SessionCore
@@ -104,6 +106,11 @@ def build_facts(
     return Facts(name, kind, merged, parts)
 
 
-def about(session: SessionCore, **more: Any) -> dict[str, Any]:
-    """Public context of one document: never a count, a path or a per-subject value."""
-    return {"rule_set": f"{session.ruleset.id} {session.ruleset.version}", **more}
+def candidate_of(session: SessionCore, made: Made, **more: Any) -> Candidate:
+    """What a kind measured, with the facts that every output of a session has."""
+    if made.grouping is not None:
+        session.state.groupings[made.grouping.name] = made.grouping
+    return Candidate(
+        made.document, build_facts(session, made.document, made.facts, made.parts), made.cells, n=made.n,
+        grouping=made.grouping, trace=made.trace, advice=made.advice, **more,
+    )  # fmt: skip

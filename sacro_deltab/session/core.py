@@ -22,7 +22,7 @@ from ..judging.said import Said, read_said
 from ..ledger import partition_key
 from ..ledger.trust import load_trust
 from ..measure.measure import computed
-from ..measure.people import numbers
+from ..measure.people import Floats, Roster, numbers, rows_of
 from ..rules import RuleSet, load_waivers
 from ..rules.facts import Fact
 from ..rules.judging import judging_ruleset
@@ -130,15 +130,58 @@ class SessionCore:
             self.not_checked.append("whether these people are in another cohort: there are no person ids")
             self.not_checked.append("whether a person has several rows: rows were taken as people")
 
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The rule set's numbers."""
+        return self.ruleset.parameters
+
+    @property
+    def n_is_secret(self) -> bool:
+        """Whether N itself is protected by a release on these people."""
+        return self.budget.n_is_secret()
+
+    def roster(self, rows: int | None = None) -> Roster:
+        """The people; the first column fixes how many rows there are.
+
+        Raises
+        ------
+        InputError
+            When nobody is known yet, or a column has another number of rows.
+        """
+        if rows is not None:
+            return self.state.roster(rows)
+        if self.state.people is None:
+            raise InputError(
+                "the session does not know its people yet", next_step="Pass people= or train a model first."
+            )
+        return self.state.people
+
+    def ages(self) -> Floats | None:
+        """(people,) ages in years where the session was told them."""
+        return self.state.ages()
+
+    def variable(self, people: Floats) -> str:
+        """See `State.variable`."""
+        return self.state.variable(people)
+
+    def deltas_of(self, values: Any) -> Floats:
+        """(people,) deltas in years; those that a model trained here gave its own people may be large."""
+        people = self.state.roster(rows_of(values)).mean_by_person(values)
+        own = _content_digest(values) in self._own_deltas
+        refuse_other_than_deltas(people, self.parameters, self.ages(), own=own)
+        return people
+
+    def noised_beside(self, kind: str) -> bool:
+        """Whether a noised output of this kind was recorded."""
+        return any(entry.type == kind and entry.privacy is not None for entry in self.entries)
+
+    def about(self, **more: Any) -> dict[str, Any]:
+        """Public context of one document: never a count, a path or a per-subject value."""
+        return {"rule_set": f"{self.ruleset.id} {self.ruleset.version}", **more}
+
     def model_origin(self, values: Any) -> dict[str, Fact]:
         """Where the model that gave these deltas comes from, as far as the session knows."""
         return computed(model__origin=self._origins.get(_content_digest(values), "unprotected"))
-
-    def refuse_other_than_deltas(self, values: Any, people: Any) -> None:
-        """Refuse values that cannot be deltas in years; those that a model trained here gave its own people may be
-        large."""
-        own = _content_digest(values) in self._own_deltas
-        refuse_other_than_deltas(people, self.ruleset.parameters, self.state.ages(), own=own)
 
     def remember_origin(self, values: Any, origin: str, *, own: bool = False) -> None:
         """Note where an array of deltas comes from, by its content: an array changed afterwards is another one."""

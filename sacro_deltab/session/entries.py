@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..measure.numbers import Moment, Trace
+from ..measure.people import Grouping
 from ..outputs.document import OutputDocument
 from ..rules.facts import Facts, facts_from_json, facts_to_json
 
@@ -191,7 +192,7 @@ class Candidate:
     picture: bytes | None = None
     format: str = "csv"
     n: int | None = None
-    values: Mapping[str, Any] = field(default_factory=dict)
+    grouping: Grouping | None = None
     trace: Trace | None = None
     moments: tuple[Moment, ...] = ()  # what the trace says, once it is judged
     made_of: str | None = None

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kinds import KINDS
+from ..kinds.correlations import CORRELATION
+from ..kinds.features import FEATURES
 from ..measure.numbers import Earlier, PrintedCell, Trace, labels_of, member_sets
+from ..model.parameters import GIVE_DELTAS
 from ..outputs.document import MARK, OutputDocument
 from ..rules.facts import Fact, FactValue, Provider
 from .entries import Candidate, Entry
@@ -17,16 +21,10 @@ from .nearness import Nearness
 if TYPE_CHECKING:
     from .core import SessionCore
 
-WITHOUT_CELLS = frozenset(
-    {"delta_quantiles", "idp_summary", "correlation", "p_value", "regression_table", "group_contrast",
-     "correlation_table", "prediction_error"}
-)  # fmt: skip
-
-
 MEANS = ("mean_delta", "mean delta")  # columns and rows that hold one
-ROWS = {"idp_summary": "features", "correlation": "correlation"}
+ROWS = {FEATURES: "features", CORRELATION: "correlation"}  # how `Earlier` compares its numbers
 _WHOLE = re.compile(r"all( \d+)?")  # key of the people behind an output without cells
-SDS = frozenset({"delta_sd", "delta_sd_by_group"})
+SDS = frozenset(name for name, kind in KINDS.items() if kind.statistic == "sd")
 PUBLIC_N = "the public N"  # of the registered roster, which a training under zero_out_N_public takes as told
 UNCHECKED = "differences with earlier releases whose people the ledger does not know"
 MOST_SETS = 40  # distinct sets of people of one output that the ledger remembers one by one
@@ -44,7 +42,7 @@ def load_earlier(session: SessionCore) -> None:
     if head == state.history_head:
         return
     _know_public_n(session)
-    state.weights_out = any(r.kind in ("folded_weights", "beta1") for r in ledger.releases(session.cohort))
+    state.weights_out = any(r.kind in GIVE_DELTAS for r in ledger.releases(session.cohort))
     if ids is None:
         return
     earlier = ledger.earlier_cells(session.cohort, ids)
@@ -60,7 +58,7 @@ def load_earlier(session: SessionCore) -> None:
         if cell.kind in ROWS or cell.kind in SDS:
             shown = {str(k): float(v) for k, v in cell.published.items() if isinstance(v, int | float)}
             state.linked.earlier.append(Earlier(name, ROWS.get(cell.kind, "sd"), members, shown))
-        if cell.kind not in WITHOUT_CELLS or not _WHOLE.fullmatch(cell.key):
+        if not _without_cells(cell.kind) or not _WHOLE.fullmatch(cell.key):
             cells.append(PrintedCell(name, cell.key, members, "grand", printed=_mean_of(cell.published)))
     state.linked.publish(cells, (), ())
     state.history_head = head
@@ -74,6 +72,11 @@ def _know_public_n(session: SessionCore) -> None:
     cell = None if roster is None else PrintedCell(PUBLIC_N, "N", np.arange(roster.n_people))
     if cell is not None and cell.id not in linked.cells and session.budget.n_is_public():
         linked.publish([cell], (), ())
+
+
+def _without_cells(kind: str) -> bool:
+    """Whether an earlier output of this kind (or of one that only its session knew) printed no group of people."""
+    return kind in KINDS and KINDS[kind].tells is not None
 
 
 def _mean_of(published: Mapping[str, Any]) -> float | None:
@@ -229,7 +232,7 @@ def _release_cells(
         assert ids is not None
         for key, people in sets:
             shown = _printed(entry, None)
-            if trace is not None and trace.kind != "quantiles":
+            if trace is not None and not trace.percents:
                 here = set(labels_of(trace, people))
                 shown = {label: value for label, value in shown.items() if label in here}
             out.append(ReleaseCell(key, int(people.size), tuple(ids[int(i)] for i in people), shown))

@@ -114,12 +114,12 @@ def _grouping_again(out: Nearness, candidate: Candidate, cells: Iterable[Printed
 def _more_quantiles(out: Nearness, session: SessionCore, candidate: Candidate, least: int) -> None:
     """Quantiles of the same people spread over outputs: together they may enclose a few people."""
     new = candidate.trace
-    if new is None or new.kind != "quantiles":
+    if new is None or not new.percents:
         return
     mine = candidate.moments[0]
     for old in session.state.traces:
         told = session.state.linked.moments.get(old.output, ())
-        if old.kind != "quantiles" or not any(
+        if not old.percents or not any(
             m.variables == mine.variables and m.members.tobytes() == mine.members.tobytes() for m in told
         ):
             continue

@@ -6,13 +6,14 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError
+from ..kinds.documents import safe_name, scalar
+from ..kinds.whole import MEAN
 from ..measure.measure import computed, summary_facts
 from ..measure.people import rows_of
-from ..outputs import build
 from ..privacy import laplace_scale
 from ..privacy.noisy_count import attempt_error, laplace_allowance, least
 from ..privacy.spend import Adjacency, Receipt, SpendRequest
-from .common import ROWS_ARE_PEOPLE, about, build_facts, noised
+from .common import ROWS_ARE_PEOPLE, build_facts, noised
 from .entries import Candidate
 from .training import trained_here
 
@@ -44,7 +45,7 @@ def private_mean_candidate(
     """
     from ..privacy.statistics import COUNT_SHARE, release_mean  # late: brings scipy, threadpoolctl
 
-    leaving = (e for e in session.entries if e.type == "delta_mean" and not e.kept_inside)
+    leaving = (e for e in session.entries if e.type == MEAN and not e.kept_inside)
     exact = next((e for e in leaving if e.privacy is None), None)
     if exact is not None:
         raise InputError(
@@ -68,7 +69,7 @@ def private_mean_candidate(
     origin = str(session.model_origin(values)["model.origin"].value)
     if model is not None and origin == "formal_release" and not _formal(session, model):
         origin = "unprotected"
-    name = build.safe_name(name or "delta_mean_private")
+    name = safe_name(name or "delta_mean_private")
     receipts: list[Receipt] = []
     spend = session.budget.spender(n_public, receipts)
 
@@ -90,9 +91,7 @@ def private_mean_candidate(
     said = {"privacy": statement["label"], "mechanism": "discrete_laplace", "noise_scale_years": drawn_at}
     if session.state.ids is None:
         said["unit"] = ROWS_ARE_PEOPLE
-    document = build.scalar(
-        "delta_mean", name, title, "mean delta with noise", value, unit="years", about=about(session, **said)
-    )
+    document = scalar(MEAN, name, title, "mean delta with noise", value, unit="years", about=session.about(**said))
     noise_facts = noised(statement, sensitivity=float(scale.sensitivity), post_processing=False)
     noise_facts.pop("dp.sigma", None)
     noise_facts |= {

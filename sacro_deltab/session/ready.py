@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..base.errors import BudgetError, InputError
 from ..base.findings import Effect
+from ..model.parameters import BETA1, BETA2, BETA2SQ, FOLDED, X_MEAN, X_STD, Y_MEAN, YSQ_MEAN, YSQ_SLOPE
 from ..rules import decide
 from ..rules.facts import Fact, Facts, Provider
 from .common import noised, stated
@@ -14,7 +15,9 @@ from .common import noised, stated
 if TYPE_CHECKING:
     from .core import SessionCore
 
-WEIGHTS = ("beta1", "beta2", "beta2sq", "folded_weights", "ysq_mean", "ysq_slope", "x_mean", "x_std", "y_mean")
+WEIGHTS = (
+    BETA1, BETA2, BETA2SQ, FOLDED, YSQ_MEAN, YSQ_SLOPE, X_MEAN, X_STD, Y_MEAN,
+)  # fmt: skip
 _WHO = {"declared": "declared by the researcher (declare)", "attested": "said by TRE staff (attest)"}
 
 

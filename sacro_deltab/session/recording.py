@@ -16,7 +16,8 @@ from ..judging.judge import Judged, judge_output
 from ..judging.shape import shaped
 from ..measure.context import Context
 from ..measure.mapped import mapped
-from ..measure.numbers import moments, with_output
+from ..measure.numbers import with_output
+from ..model.parameters import GIVE_DELTAS
 from ..outputs.document import MARK
 from ..rules import decision_to_json, outside_findings
 from ..rules.facts import Facts
@@ -26,15 +27,13 @@ from .acro_records import add_record, draft_of, validate_draft
 from .entries import Candidate, Entry
 from .header import header
 from .history import history_facts, load_earlier
+from .merging import merges
 from .nearness import nearness
 from .shape import refuse_hidden_text
 from .state import config_changes, config_digest
-from .tables import merges
 
 if TYPE_CHECKING:
     from .core import SessionCore
-
-WEIGHTS = frozenset({"folded_weights", "beta1"})  # with one of them a reader can compute deltas
 
 
 def record(session: SessionCore, candidate: Candidate, *, preview: bool = False) -> tuple[Candidate, Entry]:
@@ -136,20 +135,18 @@ def judge(session: SessionCore, candidate: Candidate) -> tuple[Judged, tuple[str
 
 def _with_moments(session: SessionCore, candidate: Candidate) -> Candidate:
     """What an output without cells says, in the session's variables."""
-    state, linked = session.state, session.state.linked
     if candidate.trace is not None:
-        told = moments(candidate.trace, state.book, linked.live(), linked.variables())
-        candidate = replace(candidate, moments=told)
+        candidate = replace(candidate, moments=session.state.told(candidate.trace))
     return with_weights(session, candidate)
 
 
 def with_weights(session: SessionCore, candidate: Candidate) -> Candidate:
     """What an output says besides once the weights are out: mean features of a group are its mean delta."""
     state = session.state
-    weights = state.weights_out or any(e.type in WEIGHTS and not e.kept_inside for e in session.entries)
-    traces = [t for t in state.traces if t.kind == "features" and t.output != candidate.document.name]
+    weights = state.weights_out or any(e.type in GIVE_DELTAS and not e.kept_inside for e in session.entries)
+    traces = [t for t in state.traces if t.sums and t.output != candidate.document.name]
     mine = {c.variable for c in candidate.cells if c.variable is not None and c.statistic is not None}
-    if candidate.trace is not None and candidate.trace.kind == "features":
+    if candidate.trace is not None and candidate.trace.sums:
         mine |= set(state.linked.variables())
         traces.append(candidate.trace)
     if not weights or not traces or not mine:

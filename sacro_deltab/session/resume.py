@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.errors import InputError, RefusedError
 from ..build.record import record
-from ..measure.numbers import Moment, PrintedCell, Trace, moments
+from ..measure.numbers import PrintedCell, Trace
 from .acro_records import add_record, draft_of, validate_draft
 from .core import SessionCore
 from .entries import Candidate, Entry
@@ -82,10 +82,9 @@ def _take_up(session: SessionCore, entry: Entry, cells: list[dict[str, Any]], tr
     session.entries.append(entry)
     state = session.state
     kept = None if trace is None else Trace.load(trace, session.journal.folder)
-    told: tuple[Moment, ...] = ()
     if kept is not None:
         state.traces.append(kept)
-        told = moments(kept, state.book, state.linked.live(), state.linked.variables())
+    told = state.told(kept)
     if not entry.kept_inside:
         state.linked.publish(printed, entry.suppressed, entry.complementary, told)
     if (printed or told) and entry.raw is not None:

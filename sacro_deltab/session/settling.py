@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..kinds.plots import PLOT
+from ..model.parameters import GIVE_DELTAS
 from .entries import Candidate, Entry
 from .planning import Outcome, Planner
 from .plots import plot_candidate
-from .recording import WEIGHTS, entry_of, judge, revise, with_weights
+from .recording import entry_of, judge, revise, with_weights
 
 if TYPE_CHECKING:
     from .core import SessionCore
@@ -19,8 +21,8 @@ AGAIN = "the cells of this session's outputs were chosen again together"
 def needs_plan(session: SessionCore) -> bool:
     """Whether anything of the session is withheld: then what came first may have decided."""
     held = session.state.wanted
-    weights = session.state.weights_out or any(e.type in WEIGHTS for e in session.entries)
-    told = weights and any(trace.kind == "features" for trace in session.state.traces)
+    weights = session.state.weights_out or any(e.type in GIVE_DELTAS for e in session.entries)
+    told = weights and any(trace.sums for trace in session.state.traces)
     marked = any(e.name in held and (e.suppressed or e.kept_inside) for e in session.entries)
     return len(held) > 1 and (marked or told)
 
@@ -74,7 +76,7 @@ def _apply(session: SessionCore, planner: Planner, top: Outcome, name: str) -> b
 
 def _redraw(session: SessionCore, changed: list[str]) -> None:
     """Plots of what has changed: drawn again, or gone with the numbers."""
-    for plot in [e for e in session.entries if e.made_of in changed and e.type == "plot"]:
+    for plot in [e for e in session.entries if e.made_of in changed and e.type == PLOT]:
         source = session.find(str(plot.made_of))
         if source.document is None:
             session.live.results.results.pop(plot.name, None)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import InputError, RefusedError
+from ..kinds import KINDS
 from ..measure.columns import Known, copy_of, near
 from ..measure.linked import LinkedTables
-from ..measure.numbers import Book, Trace
+from ..measure.numbers import Book, Moment, Trace, moments
 from ..measure.people import Floats, Roster, numbers, rows_of
 from ..tables import TablePolicy
 
@@ -82,6 +83,13 @@ class State:
         if self._ages is None:
             return None
         return self.roster(rows_of(self._ages)).mean_by_person(self._ages)
+
+    def told(self, trace: Trace | None) -> tuple[Moment, ...]:
+        """What an output without cells says, in the session's variables."""
+        tells = None if trace is None else KINDS[trace.kind].tells
+        if trace is None or tells is None:
+            return ()
+        return moments(trace, tells, self.book, self.linked.live(), self.linked.variables())
 
     def set_ages(self, ages: Any) -> None:
         """Remember the ages of a training, so that age bands under another name are recognised."""

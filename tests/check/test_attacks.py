@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from checking import PLAIN, check, codes, group_document, group_facts, mean_document, texts, write
 
-from sacro_deltab.outputs import Column, OutputDocument, document_errors
+from sacro_deltab.judging.schema import document_errors
+from sacro_deltab.outputs import Column, OutputDocument
 
 RNG = np.random.default_rng(8)
 AGES = RNG.integers(45, 80, 412).astype(float)

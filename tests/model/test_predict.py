@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from sacro_deltab.base.errors import InputError
 from sacro_deltab.cohort.simulate import smith_cohort
+from sacro_deltab.kinds import documents as build
 from sacro_deltab.model import BrainAgeDelta, ModelInputError, Recalibration, Weights
 from sacro_deltab.model.aliases import bare_name, match_names
-from sacro_deltab.outputs import build
 from sacro_deltab.run.predicting import PredictPlan, run_predict
-from sacro_deltab.session.weights import _folded
+from sacro_deltab.kinds import weights as weight_documents
 
 NAMES = ["lh_bankssts_thickness", "rh_insula_thickness", "lh_cuneus_area", "Left-Thalamus-Proper", "rh_insula_volume"]
 SAME = {
@@ -114,7 +114,7 @@ def test_weights_of_a_pooled_folder(tmp_path: Path) -> None:
 def _released(folder: Path, weights: Weights) -> None:
     folder.mkdir()
     documents = [
-        _folded(weights, "t", {}),
+        weight_documents.documents(weights, "t", {})[-1],
         build.scalar("y_mean", "y_mean", "t", "y_mean", weights.y_mean, about={}),
         build.vector("beta2", "beta2", "t", ["age"], weights.b2, about={}),
     ]

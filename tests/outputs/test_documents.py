@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from sacro_deltab.base.errors import InputError
-from sacro_deltab.outputs import build as build
-from sacro_deltab.outputs import check_document, document_errors, known_types
+from sacro_deltab.judging.schema import check_document, document_errors, known_types
+from sacro_deltab.kinds import documents as build
 from sacro_deltab.outputs.document import Column, OutputDocument
 from sacro_deltab.rules import load_ruleset
 

@@ -223,23 +223,12 @@ def test_weights_are_read_back(tmp_path: Path) -> None:
 
 
 def test_weights_of_a_folder_predict_the_same(tmp_path: Path) -> None:
-    from sacro_deltab.outputs import build as build
-    from sacro_deltab.session.weights import _folded
+    from sacro_deltab.kinds.weights import documents as documents_of
 
     people = smith_cohort(120, 6, seed=1)
     conf = np.random.default_rng(0).normal(size=(120, 2))
     weights = BrainAgeDelta(n_components=3).fit(people.X, people.age, confounds=conf).weights_
-    scores = ["1", "2", "3"]
-    more: dict[str, Any] = {"about": {}}
-    documents = [
-        _folded(weights, "t", {}),
-        build.vector("beta1", "beta1", "t", scores, weights.b1, unit="years", **more),
-        build.vector("gamma", "gamma", "t", scores, weights.gamma[0], **more),
-        build.vector("beta2", "beta2", "t", ["age"], weights.b2, **more),
-        build.scalar("y_mean", "y_mean", "t", "y_mean", weights.y_mean, **more),
-        build.matrix("pca_components", "pca_components", "t", list(weights.feature_names), [(s, "") for s in scores],
-                     weights.components.T, **more),
-    ]  # fmt: skip
+    documents = documents_of(weights, "t", {})
     for document in documents[:1], documents:
         for one in document:
             (tmp_path / f"{one.name}.json").write_text(one.to_json())

@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from facts_factory import honest
 
-from sacro_deltab.measure.grouping import AgeBands, make_grouping, site_facts
+from sacro_deltab.kinds.group_tables import site_facts
+from sacro_deltab.measure.grouping import AgeBands, make_grouping
 from sacro_deltab.measure.measure import cell_parts
 from sacro_deltab.measure.people import Roster
 from sacro_deltab.rules import decide, load_ruleset

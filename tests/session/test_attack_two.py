@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from sacro_deltab.base.errors import InputError, RefusedError
-from sacro_deltab.session.statistics import carriers
+from sacro_deltab.measure.measure import carriers
 
 
 @pytest.mark.parametrize("people", [1, 15])

@@ -17,7 +17,7 @@ from session_helpers import new_session, write_profile
 
 from sacro_deltab.base.errors import InputError, RefusedError
 from sacro_deltab.build.record import CELL_CHECK
-from sacro_deltab.outputs import document_errors
+from sacro_deltab.judging.schema import document_errors
 
 
 def load(folder: Path) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from scipy import stats
 from session_helpers import new_session, write_profile
 
 from sacro_deltab.base.errors import InputError
-from sacro_deltab.measure.fits import correlate, false_discovery, least_squares, prediction_errors
+from sacro_deltab.kinds.correlations import correlate, false_discovery
+from sacro_deltab.kinds.prediction_error import prediction_errors
+from sacro_deltab.kinds.regressions import least_squares
 from sacro_deltab.measure.terms import level_of, read_formula, terms_of
 
 RNG = np.random.default_rng(11)

@@ -16,7 +16,7 @@ from scipy import stats
 from session_helpers import new_session, write_profile
 
 from sacro_deltab.base.errors import InputError, RefusedError, SacroDeltabError
-from sacro_deltab.measure.fits import least_squares
+from sacro_deltab.kinds.regressions import least_squares
 from sacro_deltab.measure.grouping import AgeBands
 
 N = 400

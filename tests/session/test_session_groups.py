@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sacro_deltab.base.errors import InputError
-from sacro_deltab.measure.grouping import AgeBands, make_grouping, table_type
+from sacro_deltab.kinds.group_tables import table_type
+from sacro_deltab.measure.grouping import AgeBands, make_grouping
 from sacro_deltab.measure.measure import cell_parts, largest_share, nk_check
 from sacro_deltab.measure.people import MISSING, Roster, group_labels, numbers
 

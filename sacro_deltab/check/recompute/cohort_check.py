@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...base.findings import Effect, Finding, note
 from ...judging.documents import marked_rows
+from ...kinds import KINDS, Measured
 from ...outputs import MARK, OutputDocument
 from ...rules.facts import Facts, Part
 from .cohort_deltas import DeltaSources, Source
-from .cohort_file import CohortFile, read_cohort_file
-from .cohort_measure import measurements, needs_deltas, needs_groups
+from .cohort_file import CohortFile, is_noised, read_cohort_file
+from .cohort_measure import measurements
 from .cohort_tables import groupings, linked_findings, printed_cells
-from .measured import Measured, is_noised
 
 if TYPE_CHECKING:
     from ...judging.judge import Judged
@@ -31,7 +31,6 @@ _OWN = frozenset(
         *("table.interior_cells", "table.suppressed_cells", "table.suppressed_share"),
     }
 )
-_COLUMNS = frozenset({"idp_summary", "correlation", "p_value", "correlation_table"})  # a row names a column
 _ATTACKED = frozenset({"table.recoverable_cells", "package.recoverable_cells"})
 
 
@@ -75,7 +74,7 @@ class CohortFacts:
 
     def readings(self, raw: OutputDocument, facts: Facts | None) -> Iterator[tuple[Source | None, Measured]]:
         """Every way the cohort can be read as this output, the likely ones first."""
-        for source in self.sources if needs_deltas(raw.type) else (None,):
+        for source in self.sources if KINDS[raw.type].of_deltas else (None,):
             deltas = None if source is None else source.values
             for found in measurements(self.file, raw, facts, deltas, self.sources, self.parameters):
                 yield source, found
@@ -97,7 +96,7 @@ class CohortFacts:
         else:
             foreign = [] if found is not None else list(self.not_of_the_cohort(raw, facts))
             yield from foreign
-            if needs_deltas(raw.type) and not foreign:
+            if KINDS[raw.type].of_deltas and not foreign:
                 yield from self._unknown_deltas(facts)
         said = {f.name for f in facts if f.by.value in ("recorded", "declared", "computed")}
         self.measured[name] = sorted(key for key in done if key in said or key.startswith("value of"))
@@ -117,13 +116,13 @@ class CohortFacts:
     def not_of_the_cohort(self, raw: OutputDocument, facts: Facts | None) -> Iterator[Finding]:
         """Rows that name no column, and groups that stand in no column: nothing to compare is not agreement."""
         names = [str(row[0]) for row in raw.rows]
-        if needs_groups(raw.type):
+        if KINDS[raw.type].of_groups:
             if next(groupings(self.file, raw, facts), None) is None:
                 yield _foreign(Effect.BLOCK, "groups of these names stand in no column", raw.name)
             return
-        lost = [name for name in names if self.file.column(name) is None] if raw.type in _COLUMNS else []
+        lost = [name for name in names if self.file.column(name) is None] if KINDS[raw.type].of_columns else []
         if lost:
-            effect = Effect.BLOCK if raw.type == "idp_summary" else Effect.REVIEW
+            effect = Effect.REVIEW if KINDS[raw.type].of_deltas else Effect.BLOCK
             yield _foreign(effect, f"it has no column for {len(lost)} of {len(names)} rows", lost[0])
 
     def _unknown_deltas(self, facts: Facts) -> Iterator[Finding]:

@@ -16,10 +16,17 @@ from ...base.opening import ordinary
 from ...cohort.aligning import cap_rows, person_ids
 from ...cohort.reading import id_column
 from ...cohort.sources import as_table
+from ...rules.facts import Facts
 
 _MOST_GROUPS = 5_000
 _BAND = re.compile(r"(\d+(?:\.\d+)?)\s*(?:-|–|to under|to)\s*(\d+(?:\.\d+)?)\b")
 OUTSIDE = "outside the bands"
+
+
+def is_noised(facts: Facts | None) -> bool:
+    """Whether noise was recorded."""
+    applied = None if facts is None else facts.get("dp.applied")
+    return applied is not None and applied.value is True
 
 
 @dataclass

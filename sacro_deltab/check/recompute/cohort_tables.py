@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...base.errors import InputError
 from ...base.findings import Effect, Finding, note
+from ...kinds import KINDS, Measured
+from ...kinds.group_tables import BY_SITE
+from ...kinds.whole import N
 from ...measure.people import MISSING, Grouping
 from ...outputs import OutputDocument
 from ...rules.facts import Facts
-from .cohort_file import CohortFile
-from .measured import Measured, is_noised
+from .cohort_file import CohortFile, is_noised
 
 if TYPE_CHECKING:
     from ...measure.numbers import PrintedCell
@@ -26,9 +28,9 @@ def tables(
     cohort: CohortFile, raw: OutputDocument, facts: Facts | None, deltas: Any, parameters: Mapping[str, Any]
 ) -> Iterator[Measured]:
     """The table for each way its groups can be read from the columns of the cohort."""
-    statistic = "count" if raw.type == "count_table" else "sd" if raw.type == "delta_sd_by_group" else "mean"
+    kind = KINDS[raw.type]
     for grouping in groupings(cohort, raw, facts):
-        yield _table(raw, facts, grouping, None if statistic == "count" else deltas, statistic, parameters)
+        yield _table(raw, facts, grouping, deltas if kind.of_deltas else None, kind.statistic, parameters)
 
 
 def groupings(cohort: CohortFile, raw: OutputDocument, facts: Facts | None) -> Iterator[Grouping]:
@@ -108,7 +110,7 @@ def _table(
 
     parts = cell_parts(grouping, deltas, statistic)
     whole = {fact.name: fact.value for fact in table_facts(grouping, deltas, parts, parameters).values()}
-    if raw.type == "delta_mean_by_site":
+    if raw.type == BY_SITE:
         whole["site.count"] = len(grouping)
     made = {part.key: {fact.name: fact.value for fact in part.facts.values()} for part in parts}
     n_at = [column.role == "n" for column in raw.columns[1:]]
@@ -138,7 +140,7 @@ def printed_cells(raw: OutputDocument, found: Measured, source: Source | None) -
             role,
             None if source is None else source.name,
             found.statistic,
-            shows_n=raw.type == "n_subjects" or role == "interior",
+            shows_n=raw.type == N or role == "interior",
             any_rounded=bool(found.facts.get("table.any_n_rounded", False)),
             structural=bool(found.parts.get(key, {}).get("cell.structural_zero", False)),
         )

@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..base.errors import InputError
-from ..base.resources import schema
 from ..base.schemas import faults
-from .document import OutputDocument
+from ..kinds import KINDS
+from ..outputs import OutputDocument
 
 _PLAIN = frozenset({str, int, float, type(None)})
 
 
 def known_types() -> frozenset[str]:
-    """Output types that have a shape of their own in the schema."""
-    return frozenset(schema("output")["types"])
+    """Kinds of output that are a table."""
+    return frozenset(name for name, kind in KINDS.items() if kind.shape)
 
 
 def document_errors(data: Mapping[str, Any]) -> list[str]:
     """Every fault of a machine form, as `place: what`. Cell values are never echoed.
 
-    The common shape comes first; only when it holds is the entry of the document's own type looked up.
+    The common shape comes first; only when it holds is the shape of the document's own kind looked up.
     """
     rows = data.get("rows")
     shell = {**data, "rows": []} if isinstance(rows, list) else data  # cells are checked below: 10⁵ of them in time
@@ -30,7 +30,7 @@ def document_errors(data: Mapping[str, Any]) -> list[str]:
         return errors
     if data["type"] not in known_types():
         return [f"type: {data['type']!r} is not an output type this schema knows"]
-    errors = [str(fault) for fault in faults(data, "output", "types", data["type"], most=100)]
+    errors = [str(fault) for fault in faults(data, "output", "$defs", KINDS[data["type"]].shape, most=100)]
     width = len(data["columns"])
     labels: set[str] = set()
     for number, row in enumerate(data["rows"], start=1):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..base.errors import InputError
-from .document import Cell, Column, OutputDocument
+from ..outputs import Cell, Column, OutputDocument
 
 _RESERVED = frozenset({"results", "config", "outputs", "session_summary", "summary", "missing-files", "certificate"})
 
@@ -79,35 +79,20 @@ def group_table(
     title: str,
     labels: Sequence[str],
     counts: Sequence[int],
-    values: Sequence[float | None],
+    values: Sequence[float | None] | None,
     *,
     group_column: str = "group",
     value_column: str = "mean_delta",
     unit: str = "years",
     about: Mapping[str, Any],
 ) -> OutputDocument:
-    """A statistic by group, with the people behind each value beside it."""
-    columns = (Column(group_column, "label"), Column("n", "n", "people"), Column(value_column, "value", unit))
-    rows = tuple(
-        (label, int(n), None if value is None else _number(value))
-        for label, n, value in zip(labels, counts, values, strict=True)
-    )
-    return OutputDocument(name, output_type, title, columns, rows, dict(about))
-
-
-def count_table(
-    name: str,
-    title: str,
-    labels: Sequence[str],
-    counts: Sequence[int],
-    *,
-    group_column: str = "group",
-    about: Mapping[str, Any],
-) -> OutputDocument:
-    """People by group."""
-    columns = (Column(group_column, "label"), Column("n", "n", "people"))
-    rows: tuple[tuple[Cell, ...], ...] = tuple((label, int(n)) for label, n in zip(labels, counts, strict=True))
-    return OutputDocument(name, "count_table", title, columns, rows, dict(about))
+    """A statistic by group, with the people behind each value beside it; the people alone where there are no values."""
+    columns: tuple[Column, ...] = (Column(group_column, "label"), Column("n", "n", "people"))
+    rows: list[tuple[Cell, ...]] = [(label, int(n)) for label, n in zip(labels, counts, strict=True)]
+    if values is not None:
+        columns = (*columns, Column(value_column, "value", unit))
+        rows = [(*row, None if value is None else _number(value)) for row, value in zip(rows, values, strict=True)]
+    return OutputDocument(name, output_type, title, columns, tuple(rows), dict(about))
 
 
 def percent_label(percent: float) -> str:

@@ -1,0 +1,16 @@
+"""What an aggregator makes of several nodes' released outputs."""
+
+from __future__ import annotations
+
+from .kind import Kind
+
+MODEL, MINUS, TABLE = "pooled_model", "pooled_minus_node", "pooled_table"
+
+KINDS = (
+    Kind(MODEL, "A model pooled over nodes, as one weight a feature.", "feature_rows"),
+    Kind(MINUS, "The same without one node: what its release would tell of that node.", "feature_rows"),
+    Kind(
+        TABLE, "Mean deltas pooled over nodes, with standard errors and heterogeneity.",
+        "group_table", rounded=False,
+    ),
+)  # fmt: skip

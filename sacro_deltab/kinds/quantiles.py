@@ -1,0 +1,94 @@
+"""Quantiles of delta: by linear interpolation, over everybody with a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..base.errors import InputError
+from ..measure.measure import computed, count, summary_facts
+from ..measure.numbers import Moment, Rows, Trace
+from ..rules.facts import Part
+from . import documents
+from .kind import Inside, Kind, Made, Measured, Reading, headed
+
+QUANTILES = "delta_quantiles"
+CUSTOMARY = (5, 25, 50, 75, 95)  # asked for where nobody says which
+
+
+def make(
+    inside: Inside,
+    values: Any,
+    percents: Sequence[float] = CUSTOMARY,
+    title: str = "Quantiles of delta",
+    name: str | None = None,
+) -> list[Made]:
+    """Quantiles of delta (linear interpolation), in years."""
+    people = inside.deltas_of(values)
+    finite = people[np.isfinite(people)]
+    try:
+        asked = sorted({float(p) for p in percents})
+    except (TypeError, ValueError):
+        asked = []
+    if not asked or any(not 0 <= p <= 100 for p in asked):
+        raise InputError("percentiles must lie between 0 and 100", next_step="For example (5, 25, 50, 75, 95).")
+    if not finite.size:
+        raise InputError("nobody has a value", next_step="Check the column of values.")
+    least = int(inside.parameters["min_n"])
+    # The customary ones of few people go to the rules, which block them with a record that says so.
+    if len(asked) > len(CUSTOMARY) and len(asked) * least > finite.size + least and finite.size > least:
+        raise InputError(
+            "so many quantiles of so few people are nearly the people themselves",
+            next_step="Ask for at most one quantile for each group of the minimum size.",
+        )
+    labels = [documents.percent_label(p) for p in asked]
+    found = [float(v) for v in np.percentile(finite, asked)]
+    document = documents.vector(
+        QUANTILES, documents.safe_name(name or QUANTILES), title, labels, found,
+        label_column="percentile", value_column="delta", unit="years", about=inside.about(),
+    )  # fmt: skip
+    parts = tuple(
+        Part("quantile", label, computed(quantile__percent=percent), value)
+        for label, percent, value in zip(labels, asked, found, strict=True)
+    )
+    facts = summary_facts(people, inside.parameters) | inside.model_origin(values)
+    inside.variable(people)  # refuses copies in other units or with some people's changed
+    trace = Trace(document.name, QUANTILES, ("delta",), people[:, None].copy(), percents=tuple(asked))
+    return [Made(document, facts, count(people), parts, trace=trace)]
+
+
+def tells(trace: Trace, rows: Sequence[Rows]) -> Iterator[Moment]:
+    """Bounds on the values of their people: they cannot be subtracted, and near sets go to a person."""
+    mine = np.flatnonzero(np.isfinite(trace.matrix[:, 0]))
+    for name, *_ in rows[0]:
+        yield Moment(trace.output, "quantiles", (name,), mine, exact=False)
+
+
+def again(asked: Reading) -> Measured:
+    """The same percentiles of the cohort's deltas."""
+    finite = asked.deltas[np.isfinite(asked.deltas)]
+    found = Measured({fact.name: fact.value for fact in summary_facts(asked.deltas, asked.numbers).values()})
+    for key in asked.keys if len(finite) else ():
+        percent = _percent(key)
+        if percent is not None:
+            found.parts[key] = {"quantile.percent": percent}
+            found.rows[key] = (float(np.percentile(finite, percent)),)
+    return found
+
+
+def _percent(key: str) -> float | None:
+    try:
+        percent = float(key)
+    except ValueError:
+        return None
+    return percent if 0 <= percent <= 100 else None
+
+
+KINDS = (
+    Kind(
+        QUANTILES, "Percentiles of delta in years. At most one for each group of the minimum size; no extremes.",
+        "vector", make, tells, again, headed("percentile", "delta"), part="quantile", of_deltas=True,
+    ),
+)  # fmt: skip
