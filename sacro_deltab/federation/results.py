@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..kinds import documents as build
+from ..kinds.pooled import TABLE
+from ..kinds.weights import folded
 from ..model.weights import Weights
-from ..outputs import build
 from ..outputs.document import OutputDocument
 from ..rules.facts import Fact, Facts, FactValue, Part, Provider
 from ..tables.rounding import round_value
@@ -81,7 +83,7 @@ def judge_document(ruleset: RuleSet, setting: Setting, document: OutputDocument,
     from ..judging.judge import judge_output
 
     parts: tuple[Part, ...]
-    if document.type == "pooled_table":
+    if document.type == TABLE:
         parts = tuple(
             Part(
                 "cell",
@@ -115,17 +117,7 @@ def model_documents(
     scale = np.array([round_value(float(s), significant_figures=3) for s in weights.x_std])
     coef = form.coef * scale / weights.x_std
     intercept = form.intercept + float((form.coef * (centre - weights.x_mean) / weights.x_std).sum())
-    rows: list[list[float | None]] = [
-        [float(c), float(s), float(w)] for c, s, w in zip(centre, scale, coef, strict=True)
-    ]
-    labels = [*weights.feature_names, "(intercept)"]
-    rows.append([None, None, intercept])
-    for name, value in zip(weights.conf_names, form.conf_coef, strict=True):
-        labels.append(f"confound {name}")
-        rows.append([None, None, float(value)])
-    heads = [("centre", ""), ("scale", ""), ("weight", "years")]
-    out = [build.matrix(kind, f"{prefix}_model", f"{title}: one weight a feature and an intercept", labels, heads, rows,
-                        about=about)]  # fmt: skip
+    out = [folded(kind, f"{prefix}_model", title, weights, (centre, scale, coef, intercept), about)]
     names, values = _parameters(weights)
     out.append(build.vector(kind, f"{prefix}_parameters", f"{title}: parameters", names, values, about=about))
     if weights.components is not None and not components_public:
@@ -165,7 +157,7 @@ def table_document(table: MetaTable, about: Mapping[str, Any]) -> tuple[OutputDo
         "missing_nodes": {c.group: ", ".join(c.missing) for c in cells if c.missing},
     }
     document = build.group_table(
-        "pooled_table",
+        TABLE,
         build.safe_name(f"pooled_{table.name}"),
         f"Mean delta over nodes: {table.name.replace('_', ' ')}",
         [c.group for c in cells],

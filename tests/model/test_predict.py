@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from sacro_deltab.base.errors import InputError
 from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.kinds import documents as build
+from sacro_deltab.kinds import weights as weight_documents
 from sacro_deltab.model import BrainAgeDelta, ModelInputError, Recalibration, Weights
 from sacro_deltab.model.aliases import bare_name, match_names
 from sacro_deltab.run.predicting import PredictPlan, run_predict
-from sacro_deltab.kinds import weights as weight_documents
 
 NAMES = ["lh_bankssts_thickness", "rh_insula_thickness", "lh_cuneus_area", "Left-Thalamus-Proper", "rh_insula_volume"]
 SAME = {
