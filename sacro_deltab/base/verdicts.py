@@ -23,7 +23,7 @@ def verdict_on(outputs: Iterable[str], about: Iterable[str] = ()) -> str:
     """The verdict on what is asked to leave, with what is said about the whole; `NOTHING` where nothing is asked."""
     asked = list(outputs)
     found = worst([*asked, *about])
-    return found if asked or found == "fail" else NOTHING
+    return found if asked or found == VERDICTS[-1] else NOTHING
 
 
 def exit_code(verdict: str) -> int:

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from ..base.errors import CertificateError, InputError
 from ..base.opening import read_member
+from ..base.verdicts import NOTHING
 from .bagit import write_bag
 from .layout import CONFIG, ENVELOPE, ENVELOPES, STATEMENT, Inventory, scan
 from .session_workflow import FOLDER, workflow_files
@@ -74,7 +75,7 @@ def write_crate(
     predicate = result.statement["predicate"]
     inventory = scan(folder)
     turned_down = _turned_down(inventory, predicate, trust, moment)
-    failed = predicate["verdict"] == "fail" or bool(turned_down)
+    failed = predicate["verdict"] in ("fail", NOTHING) or bool(turned_down)
     packed = [] if failed else _outputs(result)
     payload = {f"outputs/{name}": read_member(inventory.root[name]) for name in packed}
     where = "disclosure" if failed else "outputs"
@@ -207,10 +208,12 @@ def _people(add: Any, predicate: Mapping[str, Any], names: Names) -> dict[str, A
 def _actions(
     add: Any, predicate: Mapping[str, Any], e: Mapping[str, Any], outputs: Sequence[Any], turned_down: bool
 ) -> list[Any]:
-    failed = predicate["verdict"] == "fail"
+    failed = predicate["verdict"] in ("fail", NOTHING)
     made = predicate["made"]
     root = {"@id": "./"}
-    found = {"pass": "meets the policy", "review": "a person must decide", "fail": "failed"}[predicate["verdict"]]
+    found = {"pass": "meets the policy", "review": "a person must decide", "fail": "failed"}.get(
+        predicate["verdict"], NOTHING
+    )
     actions = [] if failed or turned_down else [_execution(add, predicate, e, outputs)]
     actions.append(
         add(

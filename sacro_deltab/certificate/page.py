@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
+from ..base.verdicts import NOTHING
 from .statement import in_full
 
 _STYLE = """
@@ -25,6 +26,7 @@ _MEANING = {
     "pass": "Meets the policy",
     "review": "A person must decide under",
     "fail": "Does not meet the policy",
+    NOTHING: "Nothing to release was judged under the policy",
 }
 _LABEL = {
     "formal": "formal: clipped to public bounds, proved mechanism, spend in the ledger",

@@ -26,6 +26,7 @@ from ..base.errors import CertificateError, InputError, RefusedError
 from ..base.names import shown
 from ..base.opening import read_member
 from ..base.strict import parse
+from ..base.verdicts import NOTHING
 from .envelope import parse_envelope, sign
 from .inside import inside_digest
 from .layout import CERTIFIED, ENVELOPE, ENVELOPES, INSIDE, REVIEW, STATEMENT, Inventory, scan
@@ -199,6 +200,8 @@ def submit(
     submissions, problems = read_submissions(record.inventory, record.predicate["certificate_id"], trust, moment)
     if problems:
         raise CertificateError(f"an earlier review does not hold: {problems[0]}.", path=folder / INSIDE / REVIEW)
+    if not record.questions:
+        raise RefusedError(f"{NOTHING}: no output of this folder is asked to leave.", path=folder)
     done: list[str] = []
     open_questions = to_decide(record, submissions, role)
     if open_questions:

@@ -20,7 +20,7 @@ from ..base.errors import CertificateError, UnreadableError
 from ..base.findings import Finding
 from ..base.opening import read_member
 from ..base.strict import DATA, parse
-from ..base.verdicts import worst
+from ..base.verdicts import NOTHING, verdict_on
 from ..judging.report import Report
 from .findings import PreparedOutput, prepare_outputs
 from .inside import ALGORITHM, inside_digest, salted_sha256
@@ -253,13 +253,11 @@ def _verdict(
     folder_findings: Sequence[Finding],
     context: Context,
 ) -> str:
-    found = [o.verdict_under(context.cap) for o in outputs if not o.kept_inside]
-    found += [finding.verdict for finding in folder_findings]
-    if report is not None:
-        found.append(report.verdict)
-    if context.cap:
-        found.append("review")
-    return worst(found)
+    papers = {STATEMENT, *ENVELOPES}
+    asked = [o.verdict_under(context.cap) for o in outputs if not o.kept_inside and not papers & set(o.files)]
+    about = [finding.verdict for finding in folder_findings] + ["review"] * bool(context.cap)
+    stated = "pass" if report is None else report.verdict
+    return verdict_on(asked, about if stated == NOTHING and not asked else [*about, stated])
 
 
 def _waivers(outputs: Sequence[PreparedOutput], context: Context) -> list[dict[str, str]]:

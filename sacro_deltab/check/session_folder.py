@@ -15,7 +15,7 @@ from ..base.findings import Effect, note
 from ..inert.reading import kind_of, read_content
 from ..judging.documents import document_of_json
 from ..judging.plausible import repeated_types
-from ..judging.report import FileReport, attempted, broke_off
+from ..judging.report import PAPER, FileReport, attempted, broke_off
 from .folder import CERTIFICATES, SUMMARIES
 from .rebuilt import output_findings, rebuild, stub_findings
 from .records import FileRef, Record
@@ -175,5 +175,5 @@ def _judge_paper(session: Session, record: Record, report: FileReport) -> None:
         return
     from .paper_check import judge_certificate
 
-    report.type = "certificate"
+    report.type = PAPER
     judge_certificate(session, report)

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..base.findings import Effect, Finding
+from ..base.verdicts import NOTHING
 from ..judging.report import FileReport, Report
 
-_COLOURS = {"pass": "32", "review": "33", "fail": "31"}
+_COLOURS = {"pass": "32", "review": "33", "fail": "31", NOTHING: "31"}
 _WORDS = {"pass": "PASS  ", "review": "REVIEW", "fail": "FAIL  "}
 _SENTENCES = {
     "pass": "meets the policy as far as was checked; a person releases",
     "review": "a person must answer the questions above",
     "fail": "at least one file cannot leave in this form",
+    NOTHING: "no output is asked to leave, or every one stays inside",
 }
 
 

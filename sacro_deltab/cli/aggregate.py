@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ..base.errors import InputError
+from ..base.verdicts import NOTHING
 from .asking import day_of, prompt_passphrase
 from .progress import say
 
@@ -124,8 +125,10 @@ def aggregate(
     pooling = run(order, say)
     if as_json:
         _print_json({**report_json(pooling), "folder": str(out)})
-        return
-    typer.echo("\n".join([*report_lines(pooling), "", f"Folder: {out}"]))
+    else:
+        typer.echo("\n".join([*report_lines(pooling), "", f"Folder: {out}"]))
+    if pooling.verdict == NOTHING:
+        raise typer.Exit(1)
 
 
 def verify_pooled(
@@ -151,7 +154,7 @@ def verify_pooled_folder(
         _print_json({"schema": "sacro_deltab/verify-pooled/1", "ok": not problems, "problems": problems,
                      "pooled_id": predicate.get("pooled_id"), "verdict": predicate.get("verdict")})  # fmt: skip
     elif problems:
-        typer.echo("\n".join([f"FAIL {p}" for p in problems]))
+        typer.echo("\n".join([*(f"FAIL {p}" for p in problems), f"NOT authentic and complete: {problems[0]}"]))
     else:
         names = ", ".join(str(m["node"]) for m in predicate["materials"])
         typer.echo(f"authentic and complete; the verdict it carries is {predicate['verdict']}; pooled from {names}")

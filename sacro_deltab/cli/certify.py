@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..base.errors import InputError
+from ..base.verdicts import NOTHING
 from .asking import TRUST_VARIABLE, day_of, find_trust, prompt_passphrase
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from ..judging.report import Report
 
 
-_CERTIFY_HELP = """Check DIR again and sign what is found. Exit code as `check`: 0 pass, 1 fail, 3 review, 2 unreadable.
+_CERTIFY_HELP = """Check DIR again and sign what is found. Exit code as `check`: 0 pass, 1 fail or nothing to
+release, 3 review, 2 unreadable.
 
 The signed record goes into DIR/certificate.dsse.json. Without a ledger that the trust file pins, neither `pass` nor
 `formal` is signed. A fail is signed as a fail. Every fact that could not be measured again is named.
@@ -42,7 +44,8 @@ Example: sacro-deltab keygen --out tool.pem --role tool --trust trust.json
 _CRATE_HELP = """Package a certified folder as a Five Safes RO-Crate 0.4 (zip, BagIt 1.0), offline.
 
 Outputs are left out when the certificate says fail, and so are files that are kept inside.
-Needs the extra: pip install 'sacro-deltab[crate]'. Exit code: 0 written, 1 the certificate does not hold, 2 unreadable.
+Needs the extra: pip install 'sacro-deltab[crate]'. Exit code: 0 written with outputs, 1 the certificate does not hold,
+or the crate only says that nothing is released, 2 unreadable.
 
 Example: sacro-deltab crate outputs --trust trust.json --out release.zip
 """
@@ -251,12 +254,13 @@ def crate(
     done = write_crate(folder, find_trust(trust, None, folder), target, names)
     if as_json:
         _print({"crate": str(target), "id": done.urn, "verdict": done.verdict, "outputs": list(done.outputs)})
-        return
+        raise typer.Exit(0 if done.outputs else 1)
     for name in done.outputs:
         typer.echo(f"packed {name}")
     if not done.outputs:
-        typer.echo("no outputs packed: the disclosure check failed")
+        typer.echo(f"no outputs packed: {NOTHING if done.verdict == NOTHING else 'the disclosure check failed'}")
     typer.echo(f"{target}: {done.urn}")
+    raise typer.Exit(0 if done.outputs else 1)
 
 
 def _write_page(folder: Path, page: Path) -> None:

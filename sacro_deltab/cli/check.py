@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _HELP = """Judge what is asked to leave.
 
-Exit code: 0 meets the policy, 1 at least one file fails, 3 a person must review, 2 usage or unreadable input.
+Exit code: 0 meets the policy, 1 at least one file fails or nothing is asked to leave, 3 a person must review, 2 usage
+or unreadable input.
 
 Nothing in the files is believed or run: statuses, thresholds, digests and keys in them are printed and re-derived.
 

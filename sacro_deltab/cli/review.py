@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..base.errors import InputError
+from ..base.verdicts import NOTHING
 from .asking import TRUST_VARIABLE, find_trust, prompt_passphrase
 
 if TYPE_CHECKING:
@@ -152,6 +153,8 @@ def _print_status(states: list[FileStatus], problems: list[str]) -> None:
     for state in states:
         votes = ", ".join(f"{role} {vote}" for role, vote in state.votes.items())
         typer.echo(f"{state.outcome:9} {state.file}: {votes} (certificate: {state.verdict})")
+    if not states:
+        typer.echo(NOTHING)
     awaited = sorted({role for s in states for role in s.awaited})
     typer.echo(f"awaited: {', '.join(awaited) or 'nobody'}")
 
@@ -168,6 +171,6 @@ def _status_json(states: list[FileStatus], problems: list[str]) -> dict[str, Any
 
 def _exit(states: list[FileStatus], problems: list[str]) -> int:
     outcomes = {s.outcome for s in states}
-    if problems or outcomes & {"refused", "returned"}:
+    if problems or not states or outcomes & {"refused", "returned"}:
         return 1
     return 3 if "awaited" in outcomes else 0

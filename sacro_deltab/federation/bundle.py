@@ -170,11 +170,11 @@ def _documents(
     types = {str(o["name"]): str(o["type"]) for o in predicate["outputs"]}
     documents: dict[str, OutputDocument] = {}
     withheld: set[str] = set()
-    votes = _votes(predicate)
+    votes = _votes(predicate)  # a decision holds for an output with all its files
+    down = {str(f["output"]) for f in predicate["files"] if any(v != "accept" for v in votes.get(str(f["file"]), ()))}
     for entry in predicate["files"]:
         name, output = str(entry["file"]), str(entry["output"])
-        turned_down = any(vote != "accept" for vote in votes.get(name, ()))
-        if entry["kept_inside"] or entry["verdict"] == "fail" or turned_down:
+        if entry["kept_inside"] or entry["verdict"] == "fail" or output in down:
             withheld.add(output)
             continue
         known = types.get(output)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from ..base.verdicts import verdict_on
 from ..judging.judge import Judged
 from ..rules import RuleSet
 from . import account, history
@@ -80,8 +81,9 @@ class Pooling:
 
     @property
     def verdict(self) -> str:
-        """`pass` or `review`; what fails was refused."""
-        return "review" if self.questions or any(o.judged.status == "review" for o in self.outputs) else "pass"
+        """`pass` or `review`, since what fails was refused; or that nothing is written."""
+        written = [o.judged.status for o in self.outputs if o.minus is None]
+        return verdict_on(written, [*(o.judged.status for o in self.outputs), *["review"] * bool(self.questions)])
 
     @property
     def questions(self) -> tuple[str, ...]:

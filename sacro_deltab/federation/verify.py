@@ -12,6 +12,7 @@ from ..base.digests import digest_file
 from ..base.errors import CertificateError, InputError, SacroDeltabError, UnreadableError
 from ..base.names import shown
 from ..base.opening import read_member
+from ..base.verdicts import NOTHING
 from ..certificate.envelope import check_signatures, read_envelope
 from ..certificate.layout import ENVELOPE, STATEMENT
 from ..certificate.statement import STATEMENT_TYPE, TYPE_ROOT
@@ -69,6 +70,7 @@ def verify_pooled(
         if (folder / STATEMENT).is_file() and read_member(folder / STATEMENT, limit=MAX_BYTES) != envelope.payload:
             problems = [*problems, f"{STATEMENT} is not what was signed"]
         problems = [*problems, *_files(folder, statement), *_materials(materials, statement["predicate"])]
+        problems = [*problems, *_decisions(statement["predicate"])]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CertificateError("the pooled statement is incomplete.", path=ENVELOPE) from error
     return statement, problems
@@ -81,6 +83,15 @@ def is_pooled(folder: Path) -> bool:
     except SacroDeltabError:
         return False
     return isinstance(statement, dict) and statement.get("predicateType") == POOLED_TYPE
+
+
+def _decisions(predicate: dict[str, Any]) -> list[str]:
+    """Outputs that no person let out of their node, or that are not to be released here; and a folder without any."""
+    waiting = [(m["node"], m["undecided"]) for m in predicate["materials"] if m["undecided"]]
+    problems = [f"undecided at {shown(str(node))}: {', '.join(map(shown, names))}" for node, names in waiting]
+    failed = [shown(str(o["name"])) for o in predicate["outputs"] if o["verdict"] == "fail" and o["written"]]
+    problems += [f"the certificate says fail of {', '.join(failed)}"] if failed else []
+    return problems if any(o["written"] for o in predicate["outputs"]) else [*problems, NOTHING]
 
 
 def _files(folder: Path, statement: dict[str, Any]) -> list[str]:

@@ -8,11 +8,12 @@ from typing import Any
 
 from ..base.errors import SacroDeltabError
 from ..base.findings import Effect, Finding, note
-from ..base.verdicts import exit_code, worst
+from ..base.verdicts import exit_code, verdict_on, worst
 from ..rules.facts import Facts
 from ..rules.types import Decision
 
 SCHEMA_ID = "sacro_deltab/report/1"
+PAPER = "certificate"  # the type of the release's own papers: where they are all that leaves, nothing does
 
 
 @dataclass
@@ -104,13 +105,16 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """The worst verdict over what is asked to leave and over the folder itself."""
-        asked = [output.verdict for output in self.outputs if not output.kept_inside]
-        return worst([*asked, *(finding.verdict for finding in self.folder_findings)])
+        """The worst verdict over what is asked to leave and over the folder itself; nothing asked is no pass."""
+        asked = [output for output in self.outputs if not output.kept_inside]
+        return verdict_on(
+            (output.verdict for output in asked if output.type != PAPER),
+            [*(o.verdict for o in asked if o.type == PAPER), *(f.verdict for f in self.folder_findings)],
+        )
 
     @property
     def exit_code(self) -> int:
-        """0 meets the policy, 1 at least one fail, 3 review needed."""
+        """0 meets the policy, 1 at least one fail or nothing to release, 3 review needed."""
         return exit_code(self.verdict)
 
     def extend(self, other: Report, request: str | None = None) -> None:

@@ -23,7 +23,6 @@ EXPECTED: dict[str, str] = {
     "engine": ATTACKER,
     "fresh_budget": PEOPLE,
     "house_count": HOUSE,
-    "nothing_leaves": BUILT,
     "orderly_refusal": BUILT,
     "own_numbers": PEOPLE,
     "record_places": BUILT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sacro_deltab.base.findings import Effect
-from sacro_deltab.base.verdicts import exit_code, worst
+from sacro_deltab.base.verdicts import NOTHING, exit_code, verdict_on, worst
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,16 @@ def test_the_worst_counts(given: list[str], word: str, code: int) -> None:
 
 def test_a_word_that_is_none_is_no_pass() -> None:
     assert exit_code("PASS") == 1 and exit_code("nothing to release") == 1
+
+
+@pytest.mark.parametrize(
+    ("outputs", "about", "word"),
+    [([], [], NOTHING), ([], ["pass", "review"], NOTHING), ([], ["fail"], "fail"), (["pass"], [], "pass"),
+     (["pass"], ["review"], "review"), (["fail"], [], "fail")],
+)  # fmt: skip
+def test_nothing_is_no_pass(outputs: list[str], about: list[str], word: str) -> None:
+    assert verdict_on(outputs, about) == word
+    assert (exit_code(word) == 0) == (word == "pass")
 
 
 def test_effects_and_verdicts_have_one_order() -> None:

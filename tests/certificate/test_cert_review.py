@@ -14,6 +14,7 @@ import pytest
 
 from sacro_deltab.base.errors import CertificateError, InputError, RefusedError, SacroDeltabError
 from sacro_deltab.base.findings import Effect
+from sacro_deltab.base.verdicts import NOTHING
 from sacro_deltab.certificate.certify import certify_folder
 from sacro_deltab.certificate.review import (
     FileDecision,
@@ -26,6 +27,7 @@ from sacro_deltab.certificate.review import (
     submit,
 )
 from sacro_deltab.certificate.verify import verify_path
+from sacro_deltab.judging.report import Report
 
 SECRET = "one person carries the rare cell"
 
@@ -98,6 +100,24 @@ def test_verify_is_complete_once_every_output_is_accepted(tmp_path: Path) -> Non
     assert seen() == (True, False, "undecided: delta_by_diagnosis, folded_weights")
     review(folder, "checker1")
     assert seen() == (True, True, "all 2 outputs accepted, each with all its files")
+
+
+def nothing_leaves(folder: Path) -> Path:
+    """A certified folder in which the check kept everything inside."""
+    report = cs.report("pass")
+    for output in report.outputs:
+        output.kept_inside = True
+    return cs.certified(folder, check=lambda path: report)
+
+
+def test_a_certificate_over_nothing_is_no_pass_and_no_review(tmp_path: Path) -> None:
+    folder = nothing_leaves(tmp_path / "o")
+    result = verify_path(folder, cs.ring().trust, at=cb.NOW)
+    assert result.statement is not None and result.statement["predicate"]["verdict"] == NOTHING
+    assert result.conclusion() == "authentic and NOT complete: nothing to release" and result.exit_code == 1
+    with pytest.raises(RefusedError, match=NOTHING):
+        review(folder, "checker1")
+    assert cs.certify(folder, check=lambda path: Report({})).exit_code == 1
 
 
 def one_file(decision: str) -> Any:
