@@ -25,6 +25,7 @@ from sacro_deltab.certificate.keys import keygen
 from sacro_deltab.certificate.policy import Policy
 from sacro_deltab.certificate.seal import new_certificate_id, seal_folder
 from sacro_deltab.certificate.verify import verify_path
+from sacro_deltab.judging.report import Report
 from sacro_deltab.ledger.trust import load_trust
 
 POLICY = Policy("deltab-disclosure", "2026.1", "ab" * 32, parameters={"min_n": 20})
@@ -76,7 +77,7 @@ def main() -> None:
         make_folder(folder, options.files, options.kilobytes)
         key = keygen(place / "tool.pem", "tool", place / "trust.json", b"benchmark")
         trust = load_trust(place / "trust.json")
-        report = {"verdict": "review", "outputs": []}
+        report = Report({})
         request = Request(trust, POLICY, lambda _: report, now=datetime.now(UTC))
         names = [str(p) for p in folder.rglob("*") if p.is_file()]
         plain = best(lambda: subprocess.run(["sha256sum", *names], check=True, capture_output=True), options.runs)

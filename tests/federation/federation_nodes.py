@@ -26,6 +26,7 @@ from sacro_deltab.certificate.policy import policy_of
 from sacro_deltab.certificate.statement import in_full, statement_bytes
 from sacro_deltab.check import check_paths
 from sacro_deltab.cohort.simulate import smith_cohort
+from sacro_deltab.judging.report import Report
 from sacro_deltab.ledger import open_ledger
 from sacro_deltab.ledger.trust import load_trust, pin_ledger
 from sacro_deltab.privacy import PublicBounds
@@ -139,8 +140,8 @@ def _node(home: Path, name: str, trust: Path, job: Path, bounds: Path | None) ->
     ruleset = load_ruleset()
     trusted = load_trust(trust)
 
-    def check(where: Path) -> dict[str, Any]:
-        return check_paths([where], ruleset=ruleset, trust=trusted, ledger=plan.ledger).to_json()
+    def check(where: Path) -> Report:
+        return check_paths([where], ruleset=ruleset, trust=trusted, ledger=plan.ledger)
 
     certify_folder(folder, load_key(key.path, b"x"), Request(trusted, policy_of(ruleset), check, ledger=plan.ledger))
     released = home / "released" / name
