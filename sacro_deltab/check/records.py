@@ -9,6 +9,7 @@ from typing import Any
 
 from ..base.findings import Effect, Finding, note
 from ..base.names import fold
+from ..base.verdicts import VERDICTS
 from ..inert.limits import DEFAULT, Limits
 from .folder import bad_file_name
 
@@ -133,7 +134,7 @@ def _record(uid: str, entry: Any) -> tuple[Record | None, list[Finding]]:
     if not isinstance(properties, dict):
         findings.append(note("record-form", Effect.BLOCK, f"{where}: `properties` is not an object."))
         properties = {}
-    if entry.get("status") not in ("pass", "review", "fail"):
+    if entry.get("status") not in VERDICTS:
         findings.append(note("status", Effect.BLOCK, f"{where} has a status the viewer does not know."))
     for name in ("comments", "exception", "summary", "command"):
         findings += list(_viewer_text(where, name, entry.get(name)))

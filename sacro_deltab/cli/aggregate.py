@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from ..base.errors import InputError
-from ..base.verdicts import NOTHING
+from ..base.verdicts import exit_code
 from .asking import day_of, prompt_passphrase
 from .progress import say
 
@@ -22,7 +22,7 @@ number is read. A refusal says why and leaves no folder.
 Ways to pool: noised moments are summed (default; exact), weights in one shared basis or folded weights are averaged by
 released N. Averaging components that each node made for itself is refused.
 
-Exit code: 0 pooled, 1 refused, 2 usage or unreadable input.
+Exit code: 0 pooled, and nobody has to look; 3 pooled, and a person must decide; 1 refused; 2 usage or unreadable input.
 
 Example:
 
@@ -127,8 +127,7 @@ def aggregate(
         _print_json({**report_json(pooling), "folder": str(out)})
     else:
         typer.echo("\n".join([*report_lines(pooling), "", f"Folder: {out}"]))
-    if pooling.verdict == NOTHING:
-        raise typer.Exit(1)
+    raise typer.Exit(exit_code(pooling.verdict))
 
 
 def verify_pooled(

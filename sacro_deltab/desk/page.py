@@ -9,6 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from ..base.verdicts import VERDICTS
 from ..judging.report import Report
 from ..rules import load_ruleset
 from .view import (
@@ -69,9 +70,7 @@ def render_page(report: Report, paths: Sequence[str | Path]) -> str:
         several=len(paths) > 1,
         asked=[v for v in views if not v.kept_inside],
         inside=[v for v in views if v.kept_inside],
-        counts={
-            word: sum(v.verdict == word for v in views if not v.kept_inside) for word in ("pass", "review", "fail")
-        },
+        counts={word: sum(v.verdict == word for v in views if not v.kept_inside) for word in VERDICTS},
         delta_plots=[Markup(p) for e in evidence.values() for p in delta_plots(e)],
         noise_plot=Markup("".join(noise_plot(e) for e in evidence.values())),
         budget_plot=Markup(budget_plot(report, float(rules.parameters["epsilon_total"]))),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..base.verdicts import worst
 from ..rules.facts import Fact, Facts, FactValue, Part, Provider
 from .job import Job
 
@@ -133,7 +134,7 @@ def _one(ruleset: RuleSet, name: str, kind: str, facts: Mapping[str, Fact], widt
     decision = decide(ruleset, Facts(kind, kind, relevant, parts))
     open_facts: dict[str, tuple[str, ...]] = {}
     completeness = ruleset.ids_about("evidence.complete")
-    says, asks, worst = [], [], 0
+    says, asks, found = [], [], []
     for finding in decision.findings:
         missing = next((m for m in decision.missing if f" {m} " in finding.inside or f" {m} " in finding.outside), None)
         if missing is not None:
@@ -141,9 +142,8 @@ def _one(ruleset: RuleSet, name: str, kind: str, facts: Mapping[str, Fact], widt
             continue
         says.append((finding.rules, finding.effect.name.lower(), finding.outside))
         asks += [a for a in finding.asks if a not in asks]
-        worst = max(worst, ("pass", "review", "fail").index(finding.effect.status))
-    verdict = ("pass", "review", "fail")[worst]
-    return Forecast(name, kind, verdict, tuple(decision.met), tuple(says), tuple(asks), open_facts)
+        found.append(finding.verdict)
+    return Forecast(name, kind, worst(found), tuple(decision.met), tuple(says), tuple(asks), open_facts)
 
 
 def lines_of(job: Job, ruleset: RuleSet, found: list[Forecast]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..base.verdicts import worst
 from . import noise
 from .compare import released_n
 from .meta import Z95, Estimate, Pooled
@@ -115,13 +116,9 @@ def _verdict_lines(pooling: Pooling) -> list[str]:
         if output.minus is None:
             lines.append(f"  {output.name}: {output.judged.status}")
     for name in dict.fromkeys(o.minus for o in pooling.outputs if o.minus is not None):
-        worst = [o.judged.status for o in pooling.outputs if o.minus == name]
-        lines.append(f"  pooled minus {name} (anybody with that file can compute it): {max(worst, key=_rank)}")
+        found = [o.judged.status for o in pooling.outputs if o.minus == name]
+        lines.append(f"  pooled minus {name} (anybody with that file can compute it): {worst(found)}")
     return lines + [f"  asked: {text}" for text in pooling.questions]
-
-
-def _rank(status: str) -> int:
-    return ("pass", "review", "fail").index(status)
 
 
 def report_json(pooling: Pooling) -> dict[str, Any]:

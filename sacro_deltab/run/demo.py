@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError
+from ..base.verdicts import VERDICTS
 from ..judging.said import read_said
 from .pipeline import Outcome, Plan, Say, account, fit_deltas, quiet_acro
 
@@ -180,7 +181,7 @@ def story(outcome: Outcome) -> list[str]:
     """The account a newcomer reads."""
     session = outcome.session
     inputs = outcome.folder.with_name(f"{outcome.folder.name}-inputs")
-    statuses = {s: sum(e.status == s for e in session.entries) for s in ("pass", "review", "fail")}
+    statuses = {s: sum(e.status == s for e in session.entries) for s in VERDICTS}
     agree = _agreement(outcome)
     return [
         "sacro_deltab: may this leave the Trusted Research Environment?",

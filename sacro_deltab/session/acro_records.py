@@ -21,10 +21,10 @@ from typing import Any
 
 from ..base.errors import InputError
 from ..base.strict import DATA, parse
+from ..base.verdicts import VERDICTS
 from ..build.record import CELL_CHECK
 from ..outputs.document import MARK
 
-STATUSES = ("pass", "review", "fail")
 RESERVED = frozenset(
     {
         "results.json",
@@ -92,7 +92,7 @@ def validate_draft(draft: Draft, *, taken: Iterable[str] = ()) -> None:
     def fail(place: str, what: str) -> None:
         raise InputError(f"record {draft.name!r}: {what}", place=place, next_step="Nothing was recorded.")
 
-    if draft.status not in STATUSES:
+    if draft.status not in VERDICTS:
         fail("status", "the status must be pass, review or fail")
     if not draft.summary.startswith(draft.status + "; "):
         fail("summary", "the summary must start with the status and '; '")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..base.collector import paused
 from ..base.errors import InputError, RefusedError
+from ..base.verdicts import VERDICTS
 from ..cohort import Cohort
 from ..kinds import KINDS, correlations, features, group_tables, prediction_error, quantiles, regressions, whole
 from ..kinds.kind import Make
@@ -545,7 +546,7 @@ class DeltabSession(SessionCore):
         return session_text(self)
 
     def __repr__(self) -> str:
-        counts = {s: sum(e.status == s for e in self.entries) for s in ("pass", "review", "fail")}
+        counts = {s: sum(e.status == s for e in self.entries) for s in VERDICTS}
         return (
             f"DeltabSession({self.cohort!r}: {counts['pass']} pass, {counts['review']} review, {counts['fail']} fail)"
         )

@@ -426,7 +426,7 @@ def test_from_the_command_line(world: World, tmp_path: Path) -> None:
         "--history", str(tmp_path / "h.jsonl"),
     ]  # fmt: skip
     done = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "pooled"), "--expect", "2"])
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 3, done.output  # pooled; nobody has decided on the nodes' files
     assert json.loads(done.stdout)["way"] == "summed_moments"
     again = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "x"), "--expect", "3"])
     assert isinstance(again.exception, RefusedError)
