@@ -20,8 +20,9 @@ import numpy as np
 import pandas as pd
 
 from sacro_deltab.federation import simulation as sim
+from sacro_deltab.federation import worlds as places
 
-Maker = Callable[[sim.World, float | None], sim.Predictor]
+Maker = Callable[[places.World, float | None], sim.Predictor]
 
 
 def _ways(nodes: int) -> dict[str, Maker]:
@@ -53,9 +54,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         once = Path(name) / "once.csv"
         pd.read_csv(options.data).drop_duplicates("participant_id").to_csv(once, index=False)
-        X, ages, names, labels = sim.read_table(once, options.by)
+        X, ages, names, labels = places.read_table(once, options.by)
     worlds = [
-        sim.table_world(
+        places.table_world(
             X,
             ages,
             names,

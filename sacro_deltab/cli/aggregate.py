@@ -246,18 +246,19 @@ def simulate(
 ) -> None:
     """See _SIMULATE."""
     from ..federation import simulation as sim
+    from ..federation import worlds as places
 
     if data is None:
         people = _sizes(sizes, nodes)
         worlds = [
-            sim.simulated_world(people, n_features=n_features, n_components=n_components, seed=seed + k)
+            places.simulated_world(people, n_features=n_features, n_components=n_components, seed=seed + k)
             for k in range(repeats)
         ]
     else:
-        X, ages, names, labels = sim.read_table(data, by)
+        X, ages, names, labels = places.read_table(data, by)
         from .basis import _range
 
-        worlds = [sim.table_world(X, ages, names, labels, public=public, nodes=nodes, n_components=n_components,
+        worlds = [places.table_world(X, ages, names, labels, public=public, nodes=nodes, n_components=n_components,
                                   age_range=_range(age_range), seed=seed + k) for k in range(repeats)]  # fmt: skip
     budgets: list[float | None] = [None, *(epsilon or [1.0, 4.0])]
     found = sim.simulate_federation(worlds, epsilons=budgets, say=say)

@@ -8,58 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..base.errors import InputError, SacroDeltabError
+from ..base.errors import InputError
 from ..model.moments import Moments
 from ..model.weights import Weights
-from ..privacy.basis import Basis
 from ..privacy.fit import Axes, PublicFit, fit_moments
 from ..privacy.moments import NoisyMoments, pool
 from ..privacy.training import train_private
+from .worlds import Array, People, World
 
-Array = NDArray[np.float64]
 WAYS = ("direct", "one_node", "summed_moments", "fedavg_shared", "fedavg_folded", "naive_fedavg")
 # What no private data at all would give: always shown beside the ways.
 NULL_WAYS = ("public_only", "constant")
 # Ways that a federation can take: `direct` is everybody in one place, `naive_fedavg` is refused by `aggregate`.
 _ADVISABLE = ("summed_moments", "fedavg_shared", "fedavg_folded", "one_node", *NULL_WAYS)
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class People:
-    """People of one place: features, ages, and true delta where it is known."""
-
-    X: Array
-    age: Array
-    true_delta: Array | None = None
-
-    @property
-    def n(self) -> int:
-        """How many."""
-        return int(self.age.size)
-
-
-@dataclass(frozen=True)
-class World:
-    """Nodes, public people for basis and bounds, and held-out people."""
-
-    nodes: tuple[People, ...]
-    public: People
-    held_out: People
-    feature_names: tuple[str, ...]
-    n_components: int
-    basis: Basis
-
-    @property
-    def together(self) -> People:
-        """All people of all nodes in one place."""
-        return People(np.concatenate([n.X for n in self.nodes]), np.concatenate([n.age for n in self.nodes]))
 
 
 @dataclass(frozen=True)
@@ -87,107 +53,6 @@ class Predictor:
 
     predict: Callable[[Array], Array]
     delta: Callable[[Array, Array], Array]
-
-
-def simulated_world(sizes: Sequence[int], *, n_features: int = 100, n_components: int = 5, seed: int = 1) -> World:
-    """Nodes drawn from the Smith simulation of `docs/privacy.md`: one population, 2,000 public people, 3,000 held out.
-
-    Parameters
-    ----------
-    sizes
-        People of each node.
-    """
-    from ..cohort.simulate import smith_cohort
-
-    total = sum(sizes)
-    drawn = smith_cohort(total + 5000, n_features, seed=seed)
-    everybody = People(drawn.X, drawn.age, drawn.true_delta)
-    starts = np.cumsum([0, *sizes, 2000, 3000])
-    parts = [_take(everybody, np.arange(a, b)) for a, b in pairwise(starts)]
-    *nodes, public, held_out = parts
-    return _world(nodes, public, held_out, drawn.feature_names, n_components)
-
-
-def table_world(
-    X: Array,
-    age: Array,
-    feature_names: Sequence[str],
-    labels: Sequence[str],
-    *,
-    public: str | None = None,
-    nodes: int | None = None,
-    n_components: int = 10,
-    age_range: tuple[float, float] | None = None,
-    seed: int = 1,
-) -> World:
-    """Nodes from one table of real people. A feature that is constant in some place is left out.
-
-    Parameters
-    ----------
-    labels
-        Where each person was scanned. With `nodes` the labels other than the public one are dealt to that many nodes,
-        largest first to the smallest node; without, each label is a node.
-    public
-        The label set aside as stand-in public people for basis and bounds; None: the largest.
-    age_range
-        Public age bounds, years; None: the ages of the public people, to which all others are clipped.
-    """
-    where = np.array([str(label) for label in labels])
-    places, counts = np.unique(where, return_counts=True)
-    order = [str(n) for n in places[np.argsort(-counts, kind="stable")]]
-    aside = order[0] if public is None else public
-    if aside not in order:
-        raise InputError(f"no row belongs to {aside!r}, which was to be set aside as public", place="--public")
-    rest = [name for name in order if name != aside]
-    if len(rest) < (nodes or 2):
-        raise InputError(
-            "the table has too few places for that many nodes", next_step="use fewer nodes or another --by."
-        )
-    bins: list[list[str]] = [[] for _ in range(nodes or len(rest))]
-    size = [0] * len(bins)
-    for name in rest:
-        k = size.index(min(size))
-        bins[k].append(name)
-        size[k] += int((where == name).sum())
-    rng = np.random.default_rng(seed)
-    inside, out = [], []
-    for group in bins:
-        rows = rng.permutation(np.flatnonzero(np.isin(where, group)))
-        cut = max(1, rows.size // 5)  # one person in five of each node is held out
-        out.append(rows[:cut])
-        inside.append(np.sort(rows[cut:]))
-    apart = np.flatnonzero(where == aside)
-    varies = np.all([X[rows].std(axis=0) > 0 for rows in (apart, *inside)], axis=0)
-    people = People(X[:, varies], age)
-    names = [n for n, v in zip(feature_names, varies, strict=True) if v]
-    held_out = _take(people, np.sort(np.concatenate(out)))
-    nodes_of = [_take(people, rows) for rows in inside]
-    return _world(nodes_of, _take(people, apart), held_out, names, n_components, age_range)
-
-
-def _take(people: People, rows: Any) -> People:
-    return People(people.X[rows], people.age[rows], None if people.true_delta is None else people.true_delta[rows])
-
-
-def _world(
-    nodes: Sequence[People],
-    public: People,
-    held_out: People,
-    names: Sequence[str],
-    n_components: int,
-    age_range: tuple[float, float] | None = None,
-) -> World:
-    small = min(node.n for node in nodes)
-    if small <= 2 * n_components or public.n <= 2 * n_components:
-        raise InputError("a node or the public set has too few people for that many components",
-                         next_step="use fewer nodes or fewer components.")  # fmt: skip
-    features = tuple(str(n) for n in names)
-    low, high = age_range or (float(np.floor(public.age.min())), float(np.ceil(public.age.max())))
-    basis = Basis.from_public(
-        public.X, public.age, features, n_components=n_components, made_on="stand-in public people of a simulation",
-        age_range=(low, high),
-    )  # fmt: skip
-    return World(tuple(nodes), public, held_out, features, n_components, basis)
 
 
 def simulate_federation(
@@ -408,38 +273,6 @@ def _correlation(a: Array, b: Array) -> float:
     return float(np.corrcoef(a, b)[0, 1])
 
 
-def read_table(path: Any, by: str | None) -> tuple[Array, Array, list[str], list[str]]:
-    """Features, ages, feature names and places of a table; rows with missing numbers are left out.
-
-    Raises
-    ------
-    InputError
-        There is no column `age`, or no numeric feature.
-    """
-    import pandas as pd
-
-    try:
-        table = pd.read_csv(path)
-    except FileNotFoundError:
-        raise InputError("there is no such file", path=path) from None
-    except (OSError, ValueError, UnicodeDecodeError) as error:
-        raise InputError("the table cannot be read as CSV", path=path) from error
-    if "age" not in table.columns:
-        raise InputError("the table has no column 'age'", path=path, next_step="name the age column 'age'.")
-    if by is not None and by not in table.columns:
-        raise InputError(f"the table has no column {by!r}", path=path, next_step="name another column with --by.")
-    skip = {"age", "participant_id", "sex", "sitenum", by or "site", "site"}
-    names = [c for c in table.columns if c not in skip and pd.api.types.is_numeric_dtype(table[c])]
-    if not names:
-        raise InputError("the table has no numeric feature", path=path)
-    whole = table[np.isfinite(table[["age", *names]].to_numpy(dtype=float)).all(axis=1)]
-    X = whole[names].to_numpy(dtype=float)
-    keep = X.std(axis=0) > 0
-    column = by if by is not None else ("site" if "site" in whole.columns else None)
-    labels = [f"part {i % 8}" for i in range(len(whole))] if column is None else [str(v) for v in whole[column]]
-    return X[:, keep], whole["age"].to_numpy(dtype=float), [n for n, k in zip(names, keep, strict=True) if k], labels
-
-
 def lines_of(results: Sequence[Result], world: World) -> list[str]:
     """The comparison as a table."""
     kind = "true delta" if world.held_out.true_delta is not None else "age"
@@ -483,6 +316,3 @@ def plot(results: Sequence[Result], path: Any) -> None:
         raise InputError(
             "the plot cannot be written", path=path, next_step="use a name that ends in .png or .svg."
         ) from error
-
-
-__all__ = ["WAYS", "Result", "SacroDeltabError", "World", "simulate_federation", "simulated_world", "table_world"]

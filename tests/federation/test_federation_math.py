@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from sacro_deltab.base.errors import InputError
 from sacro_deltab.federation import simulation as sim
+from sacro_deltab.federation import worlds as places
 from sacro_deltab.federation.meta import Estimate, inverse_variance
 from sacro_deltab.federation.noise import noise_model, price_list, share_epsilon
 from sacro_deltab.federation.streams import tree_merge
@@ -20,11 +22,11 @@ from sacro_deltab.privacy.mechanisms import mu_of
 
 
 @pytest.fixture(scope="module")
-def world() -> sim.World:
-    return sim.simulated_world([500, 1500], n_features=40, n_components=5, seed=1)
+def world() -> places.World:
+    return places.simulated_world([500, 1500], n_features=40, n_components=5, seed=1)
 
 
-def test_summed_moments_without_noise_equal_the_fit_on_all(world: sim.World) -> None:
+def test_summed_moments_without_noise_equal_the_fit_on_all(world: places.World) -> None:
     blank = Moments(world.feature_names, x_centre=world.basis.centre, x_scale=world.basis.scale)
     a, b = (blank.empty().update(n.X, n.age) for n in world.nodes)
     pooled = a.merge(b).fit(n_components=5)
@@ -36,7 +38,7 @@ def test_summed_moments_without_noise_equal_the_fit_on_all(world: sim.World) -> 
 
 
 def test_correlation_at_epsilon_one() -> None:
-    world = sim.simulated_world([500, 1500], n_features=100, n_components=5, seed=1)
+    world = places.simulated_world([500, 1500], n_features=100, n_components=5, seed=1)
     found = {r.way: r for r in sim.simulate_federation(
         [world], epsilons=(1.0,), ways=("summed_moments", "fedavg_shared", "naive_fedavg"), repeats=2)}  # fmt: skip
     assert found["summed_moments"].correlation >= 0.78
@@ -49,9 +51,9 @@ def test_correlation_at_epsilon_one() -> None:
 @pytest.mark.parametrize("stretch", [0.6, 1.5])
 def test_summed_moments_keep_the_scale_of_ages(stretch: float) -> None:
     """Nodes whose features vary otherwise than the public people's: their Gram is not the identity."""
-    world = sim.simulated_world([500, 1500], n_features=40, n_components=5, seed=1)
-    nodes = tuple(sim.People(n.X * stretch, n.age) for n in world.nodes)
-    held_out = sim.People(world.held_out.X * stretch, world.held_out.age, world.held_out.true_delta)
+    world = places.simulated_world([500, 1500], n_features=40, n_components=5, seed=1)
+    nodes = tuple(places.People(n.X * stretch, n.age) for n in world.nodes)
+    held_out = places.People(world.held_out.X * stretch, world.held_out.age, world.held_out.true_delta)
     other = replace(world, nodes=nodes, held_out=held_out)
     weights = sim.private_sum(other, 1.0)
     predicted = weights.predict_age(held_out.X)
@@ -59,7 +61,7 @@ def test_summed_moments_keep_the_scale_of_ages(stretch: float) -> None:
     assert 0.6 < np.polyfit(predicted, held_out.age, 1)[0] < 1.4
 
 
-def test_every_way_without_noise(world: sim.World) -> None:
+def test_every_way_without_noise(world: places.World) -> None:
     found = {r.way: r for r in sim.simulate_federation([world], epsilons=(None,))}
     assert set(found) == {*sim.WAYS, *sim.NULL_WAYS}
     assert found["summed_moments"] == sim.Result(
@@ -71,14 +73,14 @@ def test_every_way_without_noise(world: sim.World) -> None:
 
 
 def test_nodes_from_a_table() -> None:
-    drawn = sim.simulated_world([300, 300], n_features=10, n_components=3).together
+    drawn = places.simulated_world([300, 300], n_features=10, n_components=3).together
     labels = ["big"] * 250 + ["one"] * 150 + ["two"] * 120 + ["three"] * 80
-    world = sim.table_world(drawn.X, drawn.age, [f"f{i}" for i in range(10)], labels, nodes=2, n_components=3)
+    world = places.table_world(drawn.X, drawn.age, [f"f{i}" for i in range(10)], labels, nodes=2, n_components=3)
     assert world.public.n == 250
     assert len(world.nodes) == 2
     assert sum(n.n for n in world.nodes) + world.held_out.n == 350
     with pytest.raises(InputError):
-        sim.table_world(drawn.X, drawn.age, ["f"] * 10, labels, nodes=9, n_components=3)
+        places.table_world(drawn.X, drawn.age, ["f"] * 10, labels, nodes=9, n_components=3)
 
 
 def test_price_of_shared_noise() -> None:
@@ -129,3 +131,14 @@ def test_any_split_merges_to_the_same(parts: int, seed: int) -> None:
     pieces = [blank.empty().update(p, q) for p, q in zip(np.split(x, cuts), np.split(age, cuts), strict=True) if len(q)]
     whole = blank.empty().update(x, age)
     assert tree_merge(pieces).matrix == pytest.approx(whole.matrix, rel=1e-12, abs=1e-9)
+
+
+def test_a_table_is_read_by_the_reader_of_cohorts(tmp_path: Path) -> None:
+    rows = ["participant_id;site;age;x;y;flat", *(f"p{i};{'AB'[i % 2]};{40 + i},5;{i},25;{i % 7};1" for i in range(30))]
+    rows.append("p30;A;;3;1;1")  # no age: left out
+    (tmp_path / "table.csv").write_text("\n".join(rows) + "\n")
+    X, age, names, labels = places.read_table(tmp_path / "table.csv", None)
+    assert names == ["x", "y"] and X.shape == (30, 2) and X[1, 0] == 1.25
+    assert age[0] == 40.5 and labels[:2] == ["A", "B"]
+    with pytest.raises(InputError, match="no column 'where'"):
+        places.read_table(tmp_path / "table.csv", "where")
