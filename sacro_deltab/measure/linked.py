@@ -19,7 +19,7 @@ from .sums import Sums
 
 if TYPE_CHECKING:
     from ..tables import Problem, TablePolicy
-    from ..tables.attack import SetAudit
+    from ..tables.audits import SetAudit
 
 
 KEPT = 6  # problems and audits remembered

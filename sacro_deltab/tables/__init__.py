@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .attack import AuditReport, SetAudit, audit, audit_pattern, exactly_disclosed
+    from .attack import audit, audit_pattern, exactly_disclosed
+    from .audits import AuditReport, SetAudit
     from .complement import Protection, protect
     from .engine import Limits
     from .identities import Identity, holding
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "Atom": "table",
     "Attacker": "table",
-    "AuditReport": "attack",
+    "AuditReport": "audits",
     "Cell": "table",
     "Limits": "engine",
     "Problem": "table",
@@ -33,7 +34,7 @@ _WHERE = {
     "Link": "linked",
     "Merge": "merges",
     "PublishedSet": "table",
-    "SetAudit": "attack",
+    "SetAudit": "audits",
     "TablePolicy": "policy",
     "audit": "attack",
     "audit_pattern": "attack",

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..base.errors import InputError, SacroDeltabError
-from .attack import SetAudit, audit_pattern, group_intervals
+from .attack import audit_pattern, group_intervals
+from .audits import SetAudit
 from .complement import protect
 from .kinds import KINDS
 from .minimum import minimum_answers

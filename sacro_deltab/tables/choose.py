@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .attack import SetAudit
+from .audits import SetAudit
 from .circuits import Derivation
 from .engine import Engine, Impossible
 from .judge_cut import Judge

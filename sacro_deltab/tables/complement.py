@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base.errors import InputError
-from .attack import SetAudit, audit_pattern
+from .attack import audit_pattern
+from .audits import SetAudit
 from .choose import Choice, Chooser
 from .engine import Engine, Impossible, Limits
 from .solver import SolverError

@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .attack import SetAudit, audit_pattern, holds
+from .attack import audit_pattern, holds
+from .audits import SetAudit
 from .boxes import NEVER, Grid
 from .circuits import Circuits, Derivation
 from .layout import merge_atoms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .attack import SetAudit
+from .audits import SetAudit
 from .engine import Engine, Impossible
 from .master import Pool
 from .released import release

@@ -12,7 +12,7 @@ import tables_brute as brute
 from memberships import Column, knowing, problem_of, zero_sum
 
 from sacro_deltab.tables import Problem, TablePolicy, audit_pattern, intervals, means, problem_from_json, protect
-from sacro_deltab.tables.attack import SetAudit
+from sacro_deltab.tables.audits import SetAudit
 from sacro_deltab.tables.engine import Limits
 
 POLICY = TablePolicy.from_parameters(
