@@ -128,8 +128,9 @@ def run(
     _check_words({"--feature-nans": (feature_nans or "median", ("median", "remove"))})
     if any(not part.strip() for name in by or () for part in name.split("*")):
         raise InputError("a column has no name", place="--by", next_step="For example --by sex or --by 'site*sex'.")
-    from ..run.pipeline import Plan, account
     from ..run.pipeline import run as run_plan
+    from ..run.plan import Plan
+    from ..run.telling import account
 
     choice = {
         "feature_proportion": feature_proportion,

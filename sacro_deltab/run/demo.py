@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,11 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import InputError
 from ..base.verdicts import VERDICTS
 from ..judging.said import read_said
-from .pipeline import Outcome, Plan, Say, account, fit_deltas, quiet_acro
+from ..model.filling import fit_deltas
+from .pipeline import Outcome, carried_out, quiet_acro
+from .plan import Plan, Say, read
+from .releasing import release_all
+from .telling import account
 
 if TYPE_CHECKING:
     from ..cohort import Cohort
@@ -126,8 +131,6 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
         attest=folder / "attest.json",
         cohort=f"demo-{tag}",
     )
-    from .pipeline import read
-
     return plan, read(plan)
 
 
@@ -141,19 +144,12 @@ def _said(given: Path | None, path: Path, simulated: dict[str, Any], role: str) 
 
 
 def _run(plan: Plan, cohort: Cohort, say: Say) -> Outcome:
-    from ..check import check_paths
-    from . import pipeline
-
-    with pipeline._working_folder(plan.out) as journal:
-        session = pipeline._session(plan, cohort, journal, say)
-        impossible = list(pipeline._release_all(session, plan, cohort, say))
+    def release(session: DeltabSession) -> Iterator[str]:
+        yield from release_all(session, plan, cohort, say)
         say("asking for a few outputs that should not leave")
         _extra(session, cohort)
-        say("writing the folder")
-        folder = session.finalise(plan.out)
-        say("checking the folder as a checker would")
-        report = check_paths([folder], ruleset=session.ruleset, ledger=plan.ledger)
-        return Outcome(session, folder, report, tuple(impossible))
+
+    return carried_out(plan, cohort, say, release)
 
 
 def _extra(session: DeltabSession, cohort: Cohort) -> None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError, RefusedError
 from ..federation.job import Job, check_basis, check_rule_set, load_job
+from .pipeline import Outcome, carried_out
+from .plan import Plan, Say
+from .releasing import confounds_of, train
 
 if TYPE_CHECKING:
     from ..cohort import Cohort
     from ..rules import RuleSet
-    from .pipeline import Outcome, Plan
+    from ..session.acro_session import DeltabSession
 
-Say = Callable[[str], None]
 _JOBS_OWN = (
     "by", "age_bands", "age_column", "ignore", "epsilon", "delta_dp", "n_components", "adjacency", "method", "model",
     "epsilon_mean", "plots", "moments", "declare",
@@ -60,9 +62,7 @@ def run_job(path: Path, plan: Plan, say: Say) -> Outcome:
 
 def _refuse_conflicts(job: Job, plan: Plan) -> None:
     """What the job fixes cannot be said again at a node."""
-    from .pipeline import Plan as Blank
-
-    blank = Blank(out=plan.out)
+    blank = Plan(out=plan.out)
     said = [name for name in _JOBS_OWN if getattr(plan, name) != getattr(blank, name)]
     if said:
         raise InputError(f"job {job.id} fixes {said[0]!r}, and it was given again", path=job.path,
@@ -152,38 +152,18 @@ def _check_budget(job: Job, plan: Plan, ruleset: RuleSet) -> None:
 
 def _run(job: Job, plan: Plan, cohort: Cohort, say: Say) -> Outcome:
     """As `run`, with exactly the outputs the job asks for."""
-    from ..check import check_paths
-    from . import pipeline
 
-    with pipeline._working_folder(plan.out) as journal:
-        session = pipeline._session(plan, cohort, journal, say)
+    def release(session: DeltabSession) -> Iterator[str]:
         session.not_checked.append(job.line)
         say("private training: the budget is spent before any noise is drawn")
-        model, impossible = _trained(pipeline._train(session, plan, cohort, say))
-        session.not_checked += impossible
+        model = yield from train(session, plan, cohort, say)
         _release(job, plan, session, cohort, model)
-        say("writing the folder")
-        folder = session.finalise(plan.out)
-        say("checking the folder as a checker would")
-        report = check_paths(
-            [folder], ruleset=session.ruleset, trust=plan.trust, ledger=plan.ledger if session.budget.pinned else None
-        )
-        return pipeline.Outcome(session, folder, report, tuple(impossible))
 
-
-def _trained(steps: Generator[str, None, Any]) -> tuple[Any, list[str]]:
-    """Run the training to its end: the model, and what could not be done."""
-    impossible = []
-    while True:
-        try:
-            impossible.append(next(steps))
-        except StopIteration as done:
-            return done.value, impossible
+    return carried_out(plan, cohort, say, release)
 
 
 def _release(job: Job, plan: Plan, session: Any, cohort: Cohort, model: Any) -> None:
     from ..measure.grouping import AgeBands
-    from .pipeline import _confounds
 
     weights = [
         name for name in job.outputs if name not in ("noised_moments", "delta_mean", "delta_sd", "delta_quantiles")
@@ -194,7 +174,7 @@ def _release(job: Job, plan: Plan, session: Any, cohort: Cohort, model: Any) -> 
         session.release_moments(model)
     if not job.tables and not any(name.startswith("delta_") for name in job.outputs):
         return
-    deltas = session.deltas(model, cohort.features_frame(), cohort.age, _confounds(cohort), kind=plan.model)
+    deltas = session.deltas(model, cohort.features_frame(), cohort.age, confounds_of(cohort), kind=plan.model)
     single = {
         "delta_mean": session.release_mean,
         "delta_sd": session.release_sd,

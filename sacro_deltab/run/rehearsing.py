@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ..session.ready import ready, refuse_beyond
-from .pipeline import Plan, Say, heading, judged, read, told
+from .pipeline import judged
+from .plan import Plan, Say, read
+from .telling import heading, told
 
 _FORMS = ("", "-wal", "-shm", ".key")  # a SQLite file and what may lie beside it
 

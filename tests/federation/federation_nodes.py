@@ -33,7 +33,7 @@ from sacro_deltab.privacy import PublicBounds
 from sacro_deltab.privacy.basis import Basis
 from sacro_deltab.rules import load_ruleset
 from sacro_deltab.run.job_run import run_job
-from sacro_deltab.run.pipeline import Plan
+from sacro_deltab.run.plan import Plan
 
 FEATURES = 12
 SIZES = {"site-a": 500, "site-b": 1500}

@@ -20,7 +20,7 @@ from sacro_deltab.privacy.mechanisms import mu_of
 from sacro_deltab.privacy.spend import BudgetLimits, SpendRequest
 from sacro_deltab.rules import load_ruleset
 from sacro_deltab.run.job_run import run_job
-from sacro_deltab.run.pipeline import Plan
+from sacro_deltab.run.plan import Plan
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ import pytest
 from declarations import ATTEST, DECLARE
 from session_helpers import write_profile
 
+from sacro_deltab.run.plan import Plan
+
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -272,9 +274,10 @@ def test_a_full_disk_leaves_nothing(cli: Run, place: Path, monkeypatch: pytest.M
 
 
 def test_an_interrupted_run_keeps_the_spend_and_leaves_no_folder(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sacro_deltab.run.pipeline as pipeline
     from sacro_deltab.cohort.simulate import smith_cohort
     from sacro_deltab.ledger import open_ledger
+    from sacro_deltab.run import releasing
+    from sacro_deltab.run.pipeline import run as run_plan
 
     study, public = smith_cohort(200, 6, seed=3), smith_cohort(200, 6, seed=4)
     write(place, study.age.round(1), study.X)
@@ -286,13 +289,13 @@ def test_an_interrupted_run_keeps_the_spend_and_leaves_no_folder(place: Path, mo
     def stop(*args: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline, "_tables", stop)
-    plan = pipeline.Plan(
+    monkeypatch.setattr(releasing, "_tables", stop)
+    plan = Plan(
         out=Path("out"), ages=Path("ages.csv"), features=Path("idps.csv"), basis=Path("basis.json"), epsilon=1.0,
         n_components=2, cohort="killed", spend_anyway=True,
     )  # fmt: skip
     with pytest.raises(KeyboardInterrupt):
-        pipeline.run(plan, lambda text: None)
+        run_plan(plan, lambda text: None)
     nothing_left(place)
     ledger = open_ledger("budget.db")
     assert ledger.totals("killed").epsilon_sum == 1.0

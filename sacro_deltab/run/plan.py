@@ -1,0 +1,75 @@
+"""What `run` was asked for, and the cohort that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..cohort import Cohort
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything `run` was asked for. Paths as given; `by` names columns, `site*sex` crosses two."""
+
+    out: Path
+    ages: Path | None = None
+    features: Path | None = None
+    deltas: Path | None = None  # made elsewhere: a column `delta` a person
+    confounds: Path | None = None
+    groups: Path | None = None
+    by: tuple[str, ...] = ()
+    age_bands: tuple[float, ...] = ()
+    id_column: str | None = None
+    age_column: str = "age"
+    ignore: tuple[str, ...] = ()
+    rows_per_person: int | None = None
+    basis: Path | None = None
+    bounds: Path | None = None
+    epsilon: float | None = None
+    delta_dp: float | None = None
+    n_components: int | None = None
+    feature_nans: str | None = None
+    components: Mapping[str, Any] = field(default_factory=dict)  # other choices of J, read off the raw data
+    adjacency: str = "zero_out_N_public"
+    method: str = "auto"
+    recipe: str = "private"  # or "documents": the governing documents' own, without a guarantee
+    model: str = "unbiased_quadratic"
+    epsilon_mean: float | None = None
+    plots: bool = False
+    moments: bool = False
+    rules: str | None = None
+    profile: str | None = None
+    declare: Path | None = None
+    attest: Path | None = None
+    ledger: str = "budget.db"
+    trust: Path | None = None
+    cohort: str = "cohort"
+    spend_anyway: bool = False
+
+
+def read(plan: Plan) -> Cohort:
+    """The cohort of a plan; group columns are taken from the groups file, else from the features file."""
+    from ..cohort import read_cohort
+
+    columns = tuple(dict.fromkeys(part for name in plan.by for part in parts_of(name)))
+    return read_cohort(
+        plan.ages,
+        plan.features if plan.deltas is None else plan.deltas,
+        plan.confounds,
+        plan.groups,
+        id_column=plan.id_column,
+        age_column=plan.age_column,
+        group_columns=columns or None,
+        ignore_columns=plan.ignore,
+        rows_per_person=plan.rows_per_person,
+    )
+
+
+def parts_of(name: str) -> list[str]:
+    return [part.strip() for part in name.split("*") if part.strip()]

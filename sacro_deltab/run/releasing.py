@@ -1,0 +1,190 @@
+"""Everything a plan asks for, released into a session one after the other; what is impossible is said."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..base.errors import RefusedError
+from ..model.filling import (
+    DEFAULT_COMPONENTS,
+    FOLDS,
+    cross_validated_ages,
+    fitted_deltas,
+    given_deltas,
+    public_constants,
+)
+from ..session.ready import refuse_beyond
+from .plan import Plan, Say, parts_of
+
+if TYPE_CHECKING:
+    from ..cohort import Cohort, Repair
+    from ..cohort.people import Fill
+    from ..session.acro_session import DeltabSession
+
+
+def release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -> Iterator[str]:
+    """Release everything the plan allows; yields what was impossible, with the way out."""
+    model: Any = None
+    if plan.deltas is not None:
+        deltas, predicted = given_deltas(cohort, plan.deltas)
+        session.release_n()
+        yield "deltas were made elsewhere: whose model gave them is somebody's word, and no weights are asked for"
+        if predicted is not None:
+            validated = "people of this cohort; how the model was made is declared"
+            session.release_prediction_error(predicted, cohort.age, validated=validated)
+        yield from _statistics(session, plan, cohort, deltas, None, say)
+        return
+    if plan.epsilon is None:
+        yield "no private weights: no ε was given (--epsilon); weights leave only with noise"
+    elif plan.recipe == "documents":
+        say("the documents' recipe: the budget is spent before any noise is drawn")
+        size = DEFAULT_COMPONENTS if plan.n_components is None else plan.n_components
+        model = session.train_documents(
+            cohort.features_frame(), cohort.age, epsilon=plan.epsilon, delta_dp=plan.delta_dp, n_components=size
+        )
+        yield f"no guarantee: {model.statement.reason}"
+    elif plan.basis is None and plan.bounds is None:
+        yield (
+            "no private weights: neither --basis nor --bounds was given, and without a public centre and scale of the "
+            "features nothing may be chosen from the raw data"
+        )
+    else:
+        refuse_beyond(session, (plan.epsilon, plan.epsilon_mean))
+        say("private training: the budget is spent before any noise is drawn")
+        model = yield from train(session, plan, cohort, say)
+    if model is not None:
+        session.release_weights(model)
+        if plan.moments and model.noisy_moments is not None:
+            session.release_moments(model)
+        confounds = confounds_of(cohort)
+        deltas = session.deltas(model, cohort.features_frame(), cohort.age, confounds, kind=plan.model)
+    else:
+        say("fitting the model (it stays inside)")
+        if session.budget.n_is_secret():
+            yield "no N: an earlier release on these people was paid for under add_remove, which protects it"
+        else:
+            session.release_n()
+        choice = {"n_components": plan.n_components, **plan.components}
+        fill: Fill = "drop" if plan.feature_nans == "remove" else "median"
+        deltas, repairs = fitted_deltas(cohort, choice, plan.model, fill)
+        note_repairs(session, repairs)
+        yield (
+            "deltas come from a model without noise, fitted to these people: only statistics of them are asked for, "
+            "and their mean is 0 by construction; the error of the model is that of a 10-fold cross-validation"
+        )
+        if not session.budget.n_is_secret():
+            predicted = cross_validated_ages(cohort, choice, fill)
+            if predicted is not None:
+                session.release_prediction_error(predicted, cohort.age, validated=f"{FOLDS}-fold cross-validation")
+    yield from _statistics(session, plan, cohort, deltas, model, say)
+
+
+def _statistics(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any, model: Any, say: Say) -> Iterator[str]:
+    say("judging tables and statistics")
+    if session.budget.n_is_secret():
+        yield (
+            "no exact statistics or tables: they rest on an exact N, which an add_remove model protects; use "
+            "--adjacency zero_out_N_public on people without such a model, or --epsilon-mean for a noised mean"
+        )
+        if plan.epsilon_mean is not None:
+            session.release_private_mean(deltas, epsilon=plan.epsilon_mean, model=model)
+        return
+    try:
+        session.deltas_of(deltas)
+    except RefusedError as error:
+        yield f"no statistics of delta: {error.what}"
+        return
+    if plan.epsilon_mean is None:
+        session.release_mean(deltas)
+    else:
+        session.release_private_mean(deltas, epsilon=plan.epsilon_mean, model=model)
+    session.release_sd(deltas)
+    session.release_quantiles(deltas)
+    yield from _tables(session, plan, cohort, deltas)
+
+
+def _tables(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any) -> Iterator[str]:
+    from ..measure.grouping import AgeBands
+
+    if cohort.groups is None:
+        yield "no tables by group: no groups were given (--groups, --by)"
+        names: Sequence[str] = ()
+    else:
+        names = plan.by or tuple(str(c) for c in cohort.groups.columns)
+    made = []
+    for name in names:
+        assert cohort.groups is not None
+        columns = [cohort.groups[part] for part in parts_of(name)]
+        made.append(session.release_group_means(deltas, columns[0] if len(columns) == 1 else columns))
+    for width in sorted(plan.age_bands, reverse=True):
+        bands = AgeBands(cohort.age, width)
+        made.append(
+            session.release_group_means(deltas, bands, title=f"Mean delta by age band of {width:g} years",
+                                        name=f"mean_delta_by_age_band_{width:g}")
+        )  # fmt: skip
+    if plan.plots:
+        for entry in [session.find(table.name) for table in made]:  # as they stand beside one another
+            if entry.document is not None:
+                session.release_plot(entry)
+
+
+def train(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -> Generator[str, None, Any]:
+    from ..privacy import PublicBounds
+    from ..privacy.basis import Basis
+    from ..session.attacking import attack_training
+
+    basis = None if plan.basis is None else Basis.load(plan.basis)
+    bounds = None
+    if plan.bounds is not None:
+        bounds = PublicBounds.load(plan.bounds)
+        if session.budget.ledger.bounds_registered(bounds.digest, before=session.cohort):
+            bounds = bounds.with_provenance("registered_file")
+    frame = cohort.features_frame()
+    if basis is not None:
+        missing = [n for n in basis.feature_names if n not in set(frame.columns)]
+        if not missing and set(frame.columns) == set(basis.feature_names):
+            frame = frame[list(basis.feature_names)]
+    confounds = confounds_of(cohort)
+    model = session.train_private(
+        frame,
+        cohort.age,
+        confounds=confounds,
+        bounds=bounds,
+        basis=basis,
+        epsilon=float(plan.epsilon or 0.0),
+        delta_dp=plan.delta_dp,
+        adjacency=plan.adjacency,
+        n_components=plan.n_components,
+        method=plan.method,
+        spend_anyway=plan.spend_anyway,
+        membership_test=False,  # made below, with its progress told
+    )
+    public = basis if basis is not None else bounds
+    note_repairs(
+        session, public_constants(model.statement.bounds, public, frame.to_numpy(dtype=np.float64), cohort.age)
+    )
+    if plan.components or plan.feature_nans is not None:
+        yield (
+            "--feature-nans, --feature-proportion, --feature-var and --kaiser-guttmann choose from the raw data: the "
+            "private training did not use them (missing values became the public centre, J was fixed beforehand)"
+        )
+    missing_test = attack_training(session, model, frame, cohort.age, confounds, basis=basis, bounds=bounds, say=say)
+    if missing_test is not None:
+        yield missing_test
+    return model
+
+
+def confounds_of(cohort: Cohort) -> Any:
+    if cohort.confounds is None:
+        return None
+    import pandas as pd
+
+    return pd.DataFrame(cohort.confounds, columns=list(cohort.confound_names))
+
+
+def note_repairs(session: DeltabSession, repairs: Iterable[Repair]) -> None:
+    """Repairs of the input with their counts, for the evidence: none is silent, no count leaves."""
+    session.repairs += [{"kind": r.kind, "text": r.text, "count": r.count} for r in repairs]
