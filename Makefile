@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: nets demo test lint soak sbom docs clean
+.PHONY: nets demo test quick lint format coverage soak sbom docs clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -16,16 +16,33 @@ demo: $(STAMP)
 	rm -rf outputs outputs-inputs
 	$(BIN)/sacro-deltab demo --out outputs
 
-test: $(STAMP)
-	$(BIN)/python -m ruff check .
-	$(BIN)/python -m mypy
-	$(BIN)/lint-imports --no-cache
+test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not soak'
 
 lint: $(STAMP)
 	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
 	$(BIN)/python -m mypy
 	$(BIN)/lint-imports --no-cache
+
+format: $(STAMP)
+	$(BIN)/python -m ruff format .
+
+# Within a minute: form, imports, and the tests of every floor that need no session.
+QUICK := tests/base tests/desk tests/outputs tests/test_architecture.py tests/cohort/test_cohort_reading.py \
+  tests/ledger/test_trust.py tests/ledger/test_ledger_numbers.py tests/model/test_brain_age_cases.py \
+  tests/privacy/test_accounting.py tests/rules/test_engine.py tests/rules/test_forms.py tests/rules/test_rule_limits.py \
+  tests/rules/test_rule_views.py tests/screening/test_readers.py tests/session/test_judge_steps.py \
+  tests/tables/test_rounding.py tests/tables/test_table_bounds.py
+
+quick: $(STAMP)
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not soak' $(QUICK)
+
+coverage: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not soak' --cov --cov-report=term:skip-covered
 
 soak: $(STAMP)
 	$(BIN)/python -m pytest -m soak

@@ -1,6 +1,7 @@
 """Rules about form: every code in the source has its entry, every entry its code, and the effects agree."""
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ def _code(call):
     return f"{first.values[0].value}*" if isinstance(first, ast.JoinedStr) else None
 
 
+@functools.cache
 def _codes():
     found = {}
     for path in ROOT.rglob("*.py"):
