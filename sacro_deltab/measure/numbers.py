@@ -212,9 +212,7 @@ class Book:
 Tells = Callable[[Trace, Sequence[Rows]], Iterator[Moment]]
 
 
-def moments(
-    trace: Trace, tells: Tells, book: Book, live: set[str], tables: Collection[str] = ()
-) -> tuple[Moment, ...]:
+def moments(trace: Trace, tells: Tells, book: Book, live: set[str], tables: Collection[str] = ()) -> tuple[Moment, ...]:
     """The rows of an output, as its kind `tells` them. `live`, `tables`: see `Book.rows`."""
     rows = book.rows(trace.matrix, set(live), tables)
     told: dict[object, Moment] = {}

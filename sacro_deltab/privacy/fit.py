@@ -243,7 +243,23 @@ def finish(
 
     b, gamma, curve: per white score, in t units: age on scores, scores on age, scores on the orthogonal square.
     """
-    half, sd = moments.scaling.age_half, axes.score_sd
+    scaling = moments.scaling
+    return _in_years(axes, scaling.age_mid, scaling.age_half, age, b, gamma, curve, score_mean, beta)
+
+
+def _in_years(
+    axes: Axes,
+    middle: float,
+    half: float,
+    age: AgeMoments,
+    b: Array,
+    gamma: Array,
+    curve: Array,
+    score_mean: Array,
+    beta: Array | None,
+) -> Weights:
+    """Weights in years and raw scores, of coefficients of scaled ages and white scores."""
+    sd = axes.score_sd
     b1 = b * half / sd
     gamma_years = gamma / half * sd
     curve_years = curve / half**2 * sd
@@ -254,7 +270,7 @@ def finish(
         x_std=axes.scale,
         components=axes.components,
         b1=b1,
-        y_mean=moments.scaling.age_mid + half * age.mean,
+        y_mean=middle + half * age.mean,
         b2=np.array([b2]),
         b2sq=np.array([b2, float(b1 @ curve_years)]),
         gamma=gamma_years[None, :],
@@ -286,30 +302,16 @@ def finish_weights(
     b2 = b1·gamma − 1 leaves gamma free across b1; with white scores its least-squares completion is along b1, and the
     same holds for the curve, the confound slopes and the offset (as a mean score).
     """
-    half, sd = bounds.age_half, axes.score_sd
     length = float(b @ b)
     along = b / length if length > 0 else np.zeros_like(b)
-    b1 = b * half / sd
-    gamma = (1 + linear) * along / half * sd
-    curve = square * along / half**2 * sd
-    b2 = float(b1 @ gamma) - 1
-    middle = -(offset + float(conf_mean @ by_conf)) * along * sd
-    return Weights(
-        feature_names=axes.feature_names,
-        x_mean=axes.centre,
-        x_std=axes.scale,
-        components=axes.components,
-        b1=b1,
-        y_mean=bounds.age_mid + half * age.mean,
-        b2=np.array([b2]),
-        b2sq=np.array([b2, float(b1 @ curve)]),
-        gamma=gamma[None, :],
-        gammasq=np.stack([gamma, curve]),
-        ysq_mean=half**2 * age.var,
-        ysq_slope=half * age.slope,
-        score_mean=middle,
-        conf_names=axes.conf_names,
-        conf_beta=None if by_conf.size == 0 else np.outer(by_conf, along * sd) @ axes.components,
-        conf_centre=axes.conf_centre,
-        conf_scale=axes.conf_scale,
+    return _in_years(
+        axes,
+        bounds.age_mid,
+        bounds.age_half,
+        age,
+        b,
+        (1 + linear) * along,
+        square * along,
+        -(offset + float(conf_mean @ by_conf)) * along,
+        None if by_conf.size == 0 else np.outer(by_conf, along),
     )

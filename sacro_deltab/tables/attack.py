@@ -20,6 +20,7 @@ from .identities import Identity
 from .intervals import CountSystem
 from .means import MeanInterval, MeanSystem
 from .policy import is_primary_n
+from .ratio import Printed
 from .released import Released, breaks_rule, read_bounds, read_cells, release
 from .shares import withhold
 from .solver import Contradiction
@@ -171,7 +172,7 @@ def _with_squares(
     largest = None if seen.value_bounds is None else max(abs(b) for b in seen.value_bounds) ** 2
     bounds = (0.0, 1e12 if largest is None else largest)
     groups = list(seen.targets.values())
-    system = MeanSystem(seen.n_atoms, seen.counts, seen.squares, groups, bounds, seen.integer, misled=misled)
+    system = MeanSystem(Printed(seen.n_atoms, seen.counts, seen.squares, groups, bounds, seen.integer), misled)
     out = dict(mean)
     for name in n:
         atoms = seen.targets[name]
@@ -247,9 +248,8 @@ def mean_intervals(
     """Interval of the mean of every cell of `n` (its interval of N) that may have somebody in it, and the
     cells whose interval may be wider than the exact one (large systems). `misled`: see `_means`."""
     groups = list(seen.targets.values())
-    system = MeanSystem(
-        seen.n_atoms, seen.counts, seen.means, groups, seen.value_bounds, seen.integer, identities, misled
-    )
+    printed = Printed(seen.n_atoms, seen.counts, seen.means, groups, seen.value_bounds, seen.integer, identities)
+    system = MeanSystem(printed, misled)
     known: dict[tuple[int, ...], MeanInterval] = {}
     out = {}
     for name in n:
@@ -279,7 +279,7 @@ def group_intervals(
 
     def attack(read: Released, misled: bool) -> MeanInterval:
         known = (read.n_atoms, read.counts, read.means, [group], read.value_bounds, read.integer)
-        return MeanSystem(*known, misled=misled).interval(group)
+        return MeanSystem(Printed(*known), misled).interval(group)
 
     return n, _believed(problem, suppressed, seen, attack)
 

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .bounds import Count
-from .identities import Identity
 from .ratio import FreeSums, Printed, Ratio
-from .reading import Mean
 from .solver import Contradiction, SolverError
 
 MeanInterval = tuple[float | None, float | None]
@@ -20,29 +17,19 @@ WHOLE = 100  # classes of one component up to which whole numbers of people are 
 LARGE = 1_500  # classes from which no program is solved at all
 
 
-class MeanSystem(Printed):
-    """The attacker's knowledge of N and sums together."""
+class MeanSystem:
+    """The attacker's knowledge of N and sums together; `misled`: perhaps no table fits, since the reader takes a rule
+    for kept that is broken."""
 
-    def __init__(
-        self,
-        n_atoms: int,
-        counts: Sequence[Count],
-        means: Sequence[Mean],
-        targets: Sequence[Sequence[int]],
-        value_bounds: tuple[float, float] | None,
-        integer: bool = True,
-        identities: Sequence[Identity] = (),
-        misled: bool = False,
-    ) -> None:
-        super().__init__(n_atoms, counts, means, targets, value_bounds, integer, identities)
-        self.misled = misled  # perhaps no table fits: the reader takes a rule for kept that is broken
+    def __init__(self, printed: Printed, misled: bool = False) -> None:
+        self.printed, self.misled = printed, misled
         self.whole = self._cut()
         self.outer: set[tuple[int, ...]] = set()  # groups whose interval holds the exact one and may be wider
         self._free: dict[tuple[int, ...], FreeSums | None] = {}  # by the classes that hang together
 
     def _cut(self) -> list[int]:
         """Connected components of classes (people and sums alike)."""
-        parent = list(range(self.k))
+        parent = list(range(self.printed.k))
 
         def find(a: int) -> int:
             while parent[a] != a:
@@ -50,21 +37,25 @@ class MeanSystem(Printed):
                 a = parent[a]
             return a
 
-        linked = [c.atoms for c in self.counts] + [m.atoms for m in self.means] + [i.atoms for i in self.identities]
+        linked = (
+            [c.atoms for c in self.printed.counts]
+            + [m.atoms for m in self.printed.means]
+            + [i.atoms for i in self.printed.identities]
+        )
         for group in linked:
-            classes = self.classes(group)
+            classes = self.printed.classes(group)
             for c in classes[1:]:
                 parent[find(c)] = find(classes[0])
-        return [find(c) for c in range(self.k)]
+        return [find(c) for c in range(self.printed.k)]
 
     def interval(self, group: Sequence[int]) -> MeanInterval:
         """Least and largest mean of a group (`None`: unbounded)."""
-        classes = self.classes(group)
+        classes = self.printed.classes(group)
         roots = {self.whole[c] for c in classes}
-        members = [c for c in range(self.k) if self.whole[c] in roots]
+        members = [c for c in range(self.printed.k) if self.whole[c] in roots]
         if len(members) <= LARGE:
-            problem = Ratio(self, members, classes)
-            if not self.integer:
+            problem = Ratio(self.printed, members, classes)
+            if not self.printed.integer:
                 return problem.real_end(+1), problem.real_end(-1)
             if self._moves_freely(problem, members):
                 return None, None
@@ -79,14 +70,14 @@ class MeanSystem(Printed):
             self.outer.add(tuple(group))
             return problem.outer(+1), problem.outer(-1)
         self.outer.add(tuple(group))
-        return self.bounds or (None, None)
+        return self.printed.bounds or (None, None)
 
     def _moves_freely(self, problem: Ratio, members: list[int]) -> bool:
         """Whether some table that fits lets the sum of the group run away (nothing is known of one person's value).
 
         One table answers for most groups of a component, where the exact search would solve a dozen programs for each.
         """
-        if self.bounds is not None or len(members) > WHOLE:
+        if self.printed.bounds is not None or len(members) > WHOLE:
             return False
         key = tuple(members)  # a group may touch several components: positions are those of all of them
         if key not in self._free:

@@ -77,7 +77,7 @@ def released(root: Path, small: str, other: str) -> dict[str, bytes]:
     trust, ruleset = load_trust(place.trust), load_ruleset(None, profile=place.profile)
 
     def check(where: Path) -> Any:
-        return check_paths([where], ruleset=ruleset, trust=trust, ledger=str(place.ledger)).to_json()
+        return check_paths([where], ruleset=ruleset, trust=trust, ledger=str(place.ledger))
 
     certify_folder(place.folder, place.key, Request(trust, policy_of(ruleset), check, ledger=str(place.ledger)))
     files = {p.name: p.read_bytes() for p in place.folder.iterdir() if p.is_file()}

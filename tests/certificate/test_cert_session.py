@@ -55,7 +55,7 @@ class Place:
         def check(where: Path) -> Any:
             from sacro_deltab.check import check_paths
 
-            return check_paths([where], ruleset=ruleset, trust=trusted, ledger=used).to_json()
+            return check_paths([where], ruleset=ruleset, trust=trusted, ledger=used)
 
         return certify_folder(folder, self.key, Request(trusted, policy_of(ruleset), check, ledger=used))
 
