@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..base.collector import paused
 from ..base.errors import InputError, RefusedError, SacroDeltabError
 from ..cohort import Cohort
 from ..cohort.order import RowOrder
@@ -28,6 +29,7 @@ from ..rules.facts import Fact
 from ..rules.judging import judging_ruleset
 from .budget import Budget
 from .entries import Entry
+from .guard import measured
 from .journal import Journal
 from .plausible import refuse_other_than_deltas
 from .state import State, config_digest
@@ -49,12 +51,15 @@ class LiveRecords(Protocol):
 class SessionCore:
     """Rules, people, budget, journal and entries of one session.
 
-    Parameters are those of `DeltabSession`; `live` is the session that keeps the records.
+    Parameters are those of `DeltabSession`; `live` is the session that keeps the records. Everything that a session is
+    opened with is listed here once: a face says what it accepts, and what it does once all is known.
     """
 
+    @paused()
+    @measured
     def __init__(
         self,
-        live: LiveRecords,
+        live: Any,
         *,
         cohort: str | Cohort,
         rules: str | Path | None = None,
@@ -70,9 +75,10 @@ class SessionCore:
         journal: str | Path = ".sacro_deltab",
         waivers: str | Path | None = None,
         draft: bool = False,
-        resumed: Path | None = None,
+        _resumed: Path | None = None,
     ) -> None:
-        self.live = live
+        self.live = self._accepted(live)
+        given = cohort
         self.ruleset = judging_ruleset(rules, profile=profile, draft=draft)
         if not isinstance(cohort, str):
             if not hasattr(cohort, "person_ids"):
@@ -103,15 +109,15 @@ class SessionCore:
         self._origins: dict[bytes, str] = {}
         self._own_deltas: set[bytes] = set()
         self.models: dict[int, TrainedHere] = {}
-        self.resumed = resumed is not None
+        self.resumed = _resumed is not None
         self.n_least: int | None = None  # of a model under add_remove, trained before the session was taken up again
         self.attack_report: Path | None = None
         self.config_changes: list[str] = []
         self.not_checked: list[str] = []
         self.repairs: list[dict[str, Any]] = []  # of the input, counted: inside only
         self.remembered: set[str] = set()
-        self.config = config_digest(live.config, OWN_KEY)
-        live.config[OWN_KEY] = {
+        self.config = config_digest(self.live.config, OWN_KEY)
+        self.live.config[OWN_KEY] = {
             "rule_set": f"{self.ruleset.id} {self.ruleset.version}",
             "sha256": self.ruleset.sha256,
             "session": self.id,
@@ -119,16 +125,25 @@ class SessionCore:
         self.went_along: set[str] = set()  # outputs that were dropped with what they were made of
         self.orphans: list[int] = []
         self.finalised: Path | None = None
-        if resumed is None:
+        if _resumed is None:
             self.journal = Journal.create(Path(journal) / self.id)
             self.journal.write("start", self._start_json())
         else:
-            self.journal = Journal(resumed)
+            self.journal = Journal(_resumed)
         ids = self.state.ids
         self.budget.register(ids)
         if ids is None:
             self.not_checked.append("whether these people are in another cohort: there are no person ids")
             self.not_checked.append("whether a person has several rows: rows were taken as people")
+        self._begun(given)
+
+    def _accepted(self, live: Any) -> LiveRecords:
+        """The session that keeps the records, where it can be used."""
+        accepted: LiveRecords = live
+        return accepted
+
+    def _begun(self, cohort: str | Cohort) -> None:
+        """What a face does once rules, people and budget are known."""
 
     @property
     def parameters(self) -> Mapping[str, Any]:
