@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ACCEPTED = "accepted"
 OUTCOMES = ("refused", "returned", "awaited", ACCEPTED)  # worst first
-_WORD = {"awaited": "undecided"}
+WORDS = {"awaited": "undecided"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Decisions:
         name = shown(str(output["name"]))
         if len(set(found.values())) == 1:
             return name
-        return f"{name} ({', '.join(f'{shown(f)} {_WORD.get(o, o)}' for f, o in found.items())})"
+        return f"{name} ({', '.join(f'{shown(f)} {WORDS.get(o, o)}' for f, o in found.items())})"
 
 
 def decisions_of(predicate: Mapping[str, Any], states: Sequence[FileStatus] = ()) -> Decisions:
@@ -76,4 +76,4 @@ def not_accepted(outputs: Iterable[Mapping[str, Any]], decisions: Decisions) -> 
         outcome = decisions.of(output)
         if outcome != ACCEPTED:
             found.setdefault(outcome, []).append(decisions.told(output))
-    return [f"{_WORD.get(o, o)}: {', '.join(found[o])}" for o in OUTCOMES if o in found]
+    return [f"{WORDS.get(o, o)}: {', '.join(found[o])}" for o in OUTCOMES if o in found]

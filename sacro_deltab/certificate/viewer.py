@@ -116,6 +116,15 @@ def file_statuses(results: Mapping[str, Any]) -> dict[str, str]:
     return out
 
 
+def as_certified(results: Mapping[str, Any]) -> dict[str, Any]:
+    """results.json of a certified folder without what the viewer added to it."""
+    records = {
+        uid: {**record, "files": _fixed(record)["files"]} if isinstance(record, dict) else record
+        for uid, record in results["results"].items()
+    }
+    return {key: value for key, value in {**results, "results": records}.items() if key not in _REVIEW}
+
+
 def own_order(uids: Sequence[str], outputs: Sequence[str]) -> list[str]:
     """The one order of records: ours by name, ACRO's by number, the certificate's last."""
     own = frozenset(outputs)

@@ -61,6 +61,7 @@ _GROUPS = (
     "check",
     "certify",
     "review",
+    "release",
     "tables",
     "basis",
     "rules",
