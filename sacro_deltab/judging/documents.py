@@ -184,43 +184,20 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(item)
 
 
+# of every document; what else a kind says of itself stands in its file
 _ABOUT = frozenset(
-    [
-        "rule_set",
-        "statistic",
-        "groups",
-        "privacy",
-        "mechanism",
-        "basis",
-        "bounds",
-        "n_components",
-        "labels",
-        "suppression",
-        "noise_scale_years",
-        "model",
-        "variable",
-        "method",
-        "adjacency",
-        "nodes",
-        "weighting",
-        "way",
-        "epsilon",
-        "delta_dp",
-        "plot_of",
-        "layout",
-        "scaling",
-        "sd",
-        "n_public",
-        "releases",
-        "age_slope",
-        "y_mean_error",
-    ]
+    {
+        *("rule_set", "privacy", "mechanism", "basis", "bounds", "n_components", "labels", "suppression", "model"),
+        *("variable", "method", "adjacency", "epsilon", "delta_dp", "age_slope", "y_mean_error"),
+    }
 )
 
 
 def _about(document: OutputDocument) -> Iterator[Finding]:
     """`about` says in words how the table was made; a list of numbers in it would be data that no rule judges."""
-    strange = sorted(str(key) for key in set(document.about) - _ABOUT)
+    kind = KINDS.get(document.type)
+    known = _ABOUT if kind is None else _ABOUT.union(kind.says)
+    strange = sorted(str(key) for key in set(document.about) - known)
     if strange:
         yield note(
             "about",
@@ -228,7 +205,7 @@ def _about(document: OutputDocument) -> Iterator[Finding]:
             f"`about` has entries the package does not write: {', '.join(strange[:5])}.",
             asks=("Do these entries say anything of single people?",),
         )
-    if document.type in KINDS and KINDS[document.type].long_about:
+    if kind is not None and kind.long_about:
         return  # its public layout is long; the ledger is closed by the digest of these very bytes or it is no pass
     count = 0
     for value in document.about.values():

@@ -210,6 +210,6 @@ KINDS = (
     Kind(
         TABLE, "Many correlations as one output: n, r, 95 % interval, p, and p adjusted for their number.",
         "result_rows", table, tells, table_again, headed("variable", "n", "r", "low_95", "high_95", "p", "p_fdr"),
-        of_deltas=True, of_columns=True,
+        of_deltas=True, of_columns=True, says=("interval", "adjusted"),
     ),
 )  # fmt: skip

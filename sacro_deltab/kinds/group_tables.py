@@ -24,6 +24,7 @@ BY_NAME = {
     "delta_mean_by_sex": ("sex", "gender"),
     BY_SITE: ("site", "scanner", "scanner_site", "site_id", "centre", "center", "scan_site"),
 }
+SAYS = ("statistic", "groups")
 _WORDS = {"mean": ("Mean delta", "mean_delta"), "sd": ("SD of delta", "sd_delta"), "count": ("People", "n")}
 
 
@@ -181,6 +182,7 @@ def _mean(kind: str, of: str) -> Kind:
     return Kind(
         kind, f"Mean delta by {of}, with the people behind each mean; small groups are marked.",
         "group_table", means, reads=_headed("mean_delta", kind), statistic="mean", part="cell", of_deltas=True,
+        says=SAYS,
     )  # fmt: skip
 
 
@@ -193,9 +195,10 @@ KINDS = (
     Kind(
         SD, "SD of delta (n − 1) by group.",
         "group_table", sds, reads=_headed("sd_delta", SD), statistic="sd", part="cell", of_deltas=True,
+        says=SAYS,
     ),
     Kind(
         COUNT, "People by group.",
-        "count_table", counts, reads=_headed("n", COUNT), statistic="count", part="cell",
+        "count_table", counts, reads=_headed("n", COUNT), statistic="count", part="cell", says=SAYS,
     ),
 )  # fmt: skip

@@ -163,8 +163,10 @@ class Kind:
         Whether it is about deltas; whether each row names a column of the cohort.
     rounded
         False where rules do not round it: on a public grid already, or drawn from rounded numbers.
+    says
+        Keys of its public context (`about`) besides those that every document may have.
     long_about
-        True where its public context may hold many numbers.
+        True where that context may hold many numbers.
     """
 
     name: str
@@ -179,6 +181,7 @@ class Kind:
     of_deltas: bool = False
     of_columns: bool = False
     rounded: bool = True
+    says: tuple[str, ...] = ()
     long_about: bool = False
 
     @property

@@ -48,5 +48,6 @@ KINDS = (
     Kind(
         MOMENTS, "Noised sums of products of a private training, for exact pooling over nodes.",
         "feature_rows", again=again, rounded=False, long_about=True,
+        says=("layout", "scaling", "sd", "n_public", "releases"),
     ),
 )  # fmt: skip

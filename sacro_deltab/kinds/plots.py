@@ -29,6 +29,6 @@ def drawn(inside: Inside, of: Any, title: str | None) -> Made:
 KINDS = (
     Kind(
         PLOT, "A PNG of a group table or of counts, drawn from the numbers that leave and with their verdict.",
-        "drawn_table", rounded=False,
+        "drawn_table", rounded=False, says=("plot_of",),
     ),
 )  # fmt: skip

@@ -292,10 +292,10 @@ KINDS = (
     Kind(
         REGRESSION, "Least squares of delta: estimate, 95 % interval and p of each term, with N, df and R².",
         "result_rows", make, tells, again, headed("term", "n", "df", "estimate", "low_95", "high_95", "p"),
-        of_deltas=True,
+        of_deltas=True, says=("formula", "interval", "against", "omitted"),
     ),
     Kind(
         CONTRAST, "Each group against the largest: adjusted difference with interval and p, and Cohen's d.",
-        "result_rows", contrast, tells,
+        "result_rows", contrast, tells, says=("interval", "against", "adjusted_for"),
     ),
 )  # fmt: skip

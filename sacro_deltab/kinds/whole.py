@@ -90,6 +90,7 @@ KINDS = (
     Kind(
         MEAN, "Mean delta in years over everybody with a value. In-sample it is 0 by construction.",
         "one_row", mean, again=summary_again, reads=called("mean delta", "mean"), statistic="mean", of_deltas=True,
+        says=("noise_scale_years",),
     ),
     Kind(
         SD, "SD of delta in years (n − 1) over everybody with a value.",
