@@ -14,7 +14,7 @@ CERTIFICATE = "certificate.dsse.txt"
 CERTIFICATE_RECORD = "certificate"
 OWN_KEY = "deltab"  # our entry in `acro.config`: the viewer shows it under "ACRO risk profile"
 _WHAT = "The certificate in the form that the viewer shows."
-_TOOL = {"@type": "SoftwareApplication", "name": "ACRO", "url": "https://github.com/AI-SDC/ACRO"}
+TOOL = {"@type": "SoftwareApplication", "name": "ACRO", "url": "https://github.com/AI-SDC/ACRO"}
 _NUMBERS = frozenset(
     {
         "safe_threshold",
@@ -45,7 +45,7 @@ def results_bytes(evidence: Mapping[str, Any], own: Mapping[str, Any], others: M
     header = Header.of(evidence["session"])
     records = {**own, **dict(sorted(others.items(), key=lambda item: natural(item[0])))}
     records[CERTIFICATE_RECORD] = paper(CERTIFICATE_RECORD, CERTIFICATE, _WHAT, header)
-    return dumped({"version": header.acro, "tool": {**_TOOL, "version": header.acro}, "results": records})
+    return dumped({"version": header.acro, "tool": {**TOOL, "version": header.acro}, "results": records})
 
 
 def dumped(value: Mapping[str, Any]) -> bytes:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..base.findings import Effect, Finding, note
+from ..build.others import form_faults, free_texts, marked_cells, was_checked
 from ..inert.content import Content
 from ..inert.reading import IMAGES, read_content
 from ..inert.snapshot import Snapshot
@@ -107,7 +108,7 @@ def _file(
         report.kept_inside = keeps_inside(record)
         report.add(note("kept-inside", Effect.BLOCK, "ACRO's own summary says: do not release."))
         return report
-    report.add(*_texts(record))
+    report.add(*_texts(record), *_form(record))
     if record.status == "fail":
         report.add(note("acro-status", Effect.BLOCK, "ACRO's own checks failed it."))
     report.add(*(remark for remark in content.remarks))
@@ -141,15 +142,45 @@ def _texts(record: Record) -> Iterator[Finding]:
     for text in [*(record.raw.get("comments") or []), record.raw.get("exception")]:
         if isinstance(text, str):
             yield from _judge_text(f"a comment of record {record.uid!r}", text)
-    strange = sorted(k for k in record.properties if k not in ("method", "mitigation", "dof"))
-    if strange:
-        yield note(
-            "extra-keys", Effect.BLOCK, f"record {record.uid!r}: properties nobody judges: {', '.join(strange[:5])}."
-        )
     match = re.search(r"dof\s*=\s*(\d+)", record.summary)
     if match is not None and int(match.group(1)) < 10:
         yield note(
             "small-count-in-text", Effect.BLOCK, "`summary` states small degrees of freedom, which gives N away."
+        )
+
+
+def _form(record: Record) -> Iterator[Finding]:
+    """Only what ACRO writes, in its forms; what it takes from a person goes to a person."""
+    if faults := list(form_faults(record.raw)):
+        what = f"record {record.uid!r} is not as ACRO writes it: {', '.join(faults)}."
+        yield note("record-form", Effect.BLOCK, what, next_step="Finalise the ACRO session again.")
+    if free := free_texts(record.raw):
+        yield note(
+            "acro-record",
+            Effect.REVIEW,
+            f"record {record.uid!r} has texts that somebody chose: {', '.join(free)}.",
+            asks=("Do these texts say anything of single people, and need they leave?",),
+            next_step="`sacro-deltab release` leaves them out.",
+        )
+
+
+def _marked(ref: FileRef, grid: Grid) -> Iterator[Finding]:
+    """Cells that ACRO's own checks mark and that are printed all the same, by the names of their row and column."""
+    named: dict[str, list[str]] = {}
+    for check, row, column in marked_cells(ref.sdc):
+        if row >= len(grid.cells) or column >= len(grid.columns):
+            yield note("record-form", Effect.BLOCK, f"{ref.name}: a marked cell lies outside the table.")
+            return
+        if column < len(grid.cells[row]) and number(grid.cells[row][column]) is not None:
+            named.setdefault(check, []).append(f"row {grid.rows[row]!r}, column {grid.columns[column]!r}")
+    for check, cells in named.items():
+        more = f" and {len(cells) - 10} more" if len(cells) > 10 else ""
+        yield note(
+            "acro-status",
+            Effect.BLOCK,
+            f"ACRO's check {check} marks {len(cells)} cells that are printed: {'; '.join(cells[:10])}{more}.",
+            outside="ACRO's own checks marked cells that are printed.",
+            next_step="Suppress these cells or merge their groups.",
         )
 
 
@@ -207,7 +238,8 @@ def _table(
     if not grid.cells or not any(True for _ in _numbers(grid)):
         yield note("empty", Effect.BLOCK, "The table has no numbers; an empty table never passes.")
         return
-    if not ref.sdc.get("summary") or not record.raw.get("fair"):
+    yield from _marked(ref, grid)
+    if not was_checked(record.raw, ref.sdc):
         yield note(
             "unchecked",
             Effect.BLOCK,

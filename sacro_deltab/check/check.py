@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import InputError, SacroDeltabError, UnreadableError
 from ..base.findings import Effect, note
 from ..base.opening import MIB
+from ..build.results import config_faults
 from ..inert.limits import DEFAULT, Limits
 from ..inert.reading import read_content
 from ..inert.snapshot import Snapshot, take
@@ -276,6 +277,8 @@ def _check_results_folder(
         report.folder_findings.append(
             note("config", Effect.REVIEW, "There is no config.json: ACRO's thresholds are unknown.")
         )
+    if value.get("config", config) != config:
+        report.folder_findings.append(note("extra-keys", Effect.BLOCK, "`config` in results.json is not config.json."))
     if config is not None:
         report.thresholds, faults = threshold_findings(config, context.ruleset.parameters)
         report.folder_findings += faults
@@ -291,6 +294,9 @@ def _check_results_folder(
         report.folder_findings += session.view.findings
         report.privacy = {"ledger": session.view.to_json(), "recorded": (session.evidence or {}).get("privacy")}
         check_session(session, Parts(data, config, config_data))
+    elif config is not None:
+        faults = [note("config", Effect.BLOCK, f"config.json: {f}.") for f in config_faults(config, config_data, None)]
+        report.folder_findings += faults
     plain = [r for r in records if not r.is_ours and session.entry_of(r) is None and not _paper(r, has_inside, ours)]
     check_acro(report, plain, files, context, strict, n_protected=session.n_protected)
 

@@ -10,6 +10,7 @@ from typing import Any
 from ..base.findings import Effect, Finding, note
 from ..base.names import fold
 from ..base.verdicts import VERDICTS
+from ..build.results import TOOL
 from ..inert.limits import DEFAULT, Limits
 from .folder import bad_file_name
 
@@ -76,7 +77,7 @@ def parse_results(data: Any, limits: Limits = DEFAULT) -> tuple[list[Record], li
         return [], [note("results-form", Effect.BLOCK, what, next_step="Finalise in several sessions.")]
     findings = []
     version = data.get("version")
-    if not isinstance(version, str) or not re.fullmatch(r"\d+\.\d+(\.\d+)?\w*", version) or version < "0.4":
+    if not isinstance(version, str) or not re.fullmatch(r"\d{1,2}\.\d{1,2}(\.\d{1,2})?", version) or version < "0.4":
         findings.append(note("results-form", Effect.BLOCK, "results.json states no version the viewer can open."))
     strange = sorted(str(key) for key in set(data) - TOP_KEYS)
     if strange:
@@ -84,7 +85,7 @@ def parse_results(data: Any, limits: Limits = DEFAULT) -> tuple[list[Record], li
             note("extra-keys", Effect.BLOCK, f"results.json has entries nobody judges: {', '.join(strange[:5])}.")
         )
     tool = data.get("tool")
-    if tool is not None and (not isinstance(tool, dict) or set(tool) - {"@type", "name", "url", "version"}):
+    if tool is not None and tool != {**TOOL, "version": version}:
         findings.append(note("extra-keys", Effect.BLOCK, "`tool` in results.json holds more than ACRO writes."))
     records = []
     for uid, entry in data["results"].items():

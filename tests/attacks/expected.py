@@ -19,7 +19,6 @@ EXPECTED: dict[str, str] = {
     "after_certificate": BUILT,
     "desk_everyday": DESK,
     "desk_names": BUILT,
-    "desk_old_acro": DESK,
     "engine": ATTACKER,
     "fresh_budget": PEOPLE,
     "house_count": HOUSE,
