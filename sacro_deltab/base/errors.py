@@ -2,7 +2,7 @@
 
 SacroDeltabError            everything this package raises on purpose
 ├── InputError              a file, value or option cannot be used            (command line: exit 2)
-│   ├── RuleSetError        a rule set, profile or waiver does not load
+│   ├── RuleSetError        a rule set, layer or waiver does not load
 │   └── UnreadableError     a file that arrived cannot be read as what it claims to be
 ├── RefusedError            policy forbids the act, nothing was done          (exit 1)
 │   ├── BudgetError         the privacy budget does not cover it
@@ -66,7 +66,7 @@ class InputError(SacroDeltabError):
 
 
 class RuleSetError(InputError):
-    """A rule set, profile or waiver does not load; it never judges anything."""
+    """A rule set, layer or waiver does not load; it never judges anything."""
 
 
 class UnreadableError(InputError):

@@ -17,7 +17,7 @@ from .errors import UnreadableError
 
 MIB = 1024 * 1024
 GIB = 1024 * MIB
-SMALL = 4 * MIB  # declarations, trust files, keys, profiles: what a person could read
+SMALL = 4 * MIB  # declarations, trust files, keys, layers: what a person could read
 LARGE = 64 * MIB  # evidence and outputs of the largest sessions: read and parsed, they stay under 512 MiB
 SECONDS = 120.0
 _BLOCK = MIB

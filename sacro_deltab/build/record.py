@@ -7,11 +7,14 @@ import io
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from ..base.findings import Effect, Finding
 from ..outputs.document import MARK, OutputDocument
+
+if TYPE_CHECKING:
+    from ..rules import RuleSet
 
 CELL_CHECK = "sacro_deltab suppression"  # one key for primary and complementary cells alike
 BROKEN = "the check could not be completed, so the output stays inside"
@@ -26,6 +29,8 @@ _FORMS = {
     "version": re.compile(r"\d{1,4}(\.\d{1,4}){1,2}((a|b|rc|\.dev|\.post)\d{1,2})?"),
     "name": re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}"),
     "digest": re.compile(r"[0-9a-f]{64}"),
+    "state": re.compile("draft|approved|retired"),
+    "loosened": re.compile(r"[a-z][a-z0-9-]*: [^<>&\"\n]{1,2000}"),
 }
 
 
@@ -40,6 +45,8 @@ class Header:
     acro: str
     finished: str
     config_changed: bool
+    state: str = ""  # of the rule set: draft, approved or retired; empty in evidence of 0.1
+    loosened: Mapping[str, str] = field(default_factory=dict)  # kind → what signed layers let through for it
 
     @classmethod
     def of(cls, session: Mapping[str, Any]) -> Header:
@@ -53,6 +60,8 @@ class Header:
             str(tool.get("acro")),
             str(session["finished"]),
             bool(session.get("acro_config_changes")),
+            str(rules.get("state", "")),
+            dict(rules.get("loosened", {})),
         )
 
     def faults(self) -> list[str]:
@@ -66,13 +75,31 @@ class Header:
             ("version", self.package),
             ("version", self.acro),
             ("time", self.finished),
+            *([("state", self.state)] if self.state else []),
+            *(("loosened", text) for text in self.loosened.values()),
         ]
         return sorted({form for form, text in parts if not _FORMS[form].fullmatch(text)})
 
     @property
     def rules(self) -> str:
-        """The rule set as a record names it."""
-        return "{} {} sha256:{}".format(*self.rule_set)
+        """The rule set as a record names it, with its digest."""
+        return f"{self.law} sha256:{self.rule_set[2]}"
+
+    @property
+    def law(self) -> str:
+        """Id and version, and DRAFT (or RETIRED) where the committee has not approved it."""
+        mark = f" {self.state.upper()}" if self.state not in ("", "approved") else ""
+        return f"{self.rule_set[0]} {self.rule_set[1]}{mark}"
+
+
+def loosened(ruleset: RuleSet) -> dict[str, dict[str, str]]:
+    """What signed layers let through, by kind, for the evidence: records of those kinds say it."""
+    kinds = {
+        kind: "; ".join(f"{one.layer}: {one_line(one.what)}" for one in ruleset.loosened_for(kind))
+        for kind in ruleset.outputs
+    }
+    touched = {kind: text for kind, text in sorted(kinds.items()) if text}
+    return {"loosened": touched} if touched else {}
 
 
 def _with_waiver(finding: Finding) -> str:
@@ -116,7 +143,9 @@ def record(entry: Mapping[str, Any], document: OutputDocument | None, header: He
         "label": _label(entry["privacy"]),
     }
     if header.profile is not None:
-        properties["rule_set"] = "with profile {} sha256:{}".format(*header.profile)
+        properties["rule_set"] = "with layer {} sha256:{}".format(*header.profile)
+    if entry["type"] in header.loosened:
+        properties["loosened"] = f"by layers that the committee signed: {header.loosened[entry['type']]}"
     if header.config_changed:
         properties["session"] = "acro.config was changed during the session"
     return _record(
@@ -129,7 +158,7 @@ def record(entry: Mapping[str, Any], document: OutputDocument | None, header: He
         summary=summary(
             entry["status"],
             told,
-            rule_set=f"{header.rule_set[0]} {header.rule_set[1]}",
+            rule_set=header.law,
             marked=document is not None and any(MARK in row for row in document.rows),
         ),
         comments=[f"{entry['title']}. {STAYS}" if kept else f"{entry['title']}.", *_remarks(told)],

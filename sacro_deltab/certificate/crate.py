@@ -20,6 +20,7 @@ from ..base.opening import read_member
 from ..base.verdicts import NOTHING
 from .bagit import write_bag
 from .layout import CONFIG, ENVELOPE, ENVELOPES, STATEMENT, Inventory, scan
+from .policy import draft_mark
 from .session_workflow import FOLDER, workflow_files
 from .session_workflow import PROFILE as WORKFLOW_PROFILE
 from .verify import VerifyResult, verify_path
@@ -147,7 +148,8 @@ def _metadata(
         crate.name = f"Release {predicate['certificate_id']}"
         crate.description = (
             f"Outputs of a brain-age session, certified {predicate['verdict']} under {predicate['policy']['id']} "
-            f"{predicate['policy']['version']}. The certificate is evidence; a person releases."
+            f"{predicate['policy']['version']}{draft_mark(predicate['policy'])}. "
+            "The certificate is evidence; a person releases."
         )
         crate.license = entities["licence"]
         crate.publisher = entities["tre"]

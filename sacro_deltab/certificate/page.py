@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 
 from ..base.verdicts import NOTHING
+from .policy import draft_mark
 from .statement import in_full
 
 _STYLE = """
@@ -47,14 +48,14 @@ def render_page(statement: Mapping[str, Any], *, inner: Mapping[str, Any] | None
     """
     p = in_full(statement)["predicate"]
     policy = p["policy"]
-    profile = f", profile {policy['profile']['id']}" if policy["profile"] else ""
+    profile = f", layer {policy['profile']['id']}" if policy["profile"] else ""
     state = "unsigned statement of a session" if p["stage"] == "session" else "certified"
     parts = [
         "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'><title>Certificate</title>",
         f"<style>{_STYLE}</style></head><body>",
         f"<h1>Certificate of a release <span class='verdict'>{_e(p['verdict'])}</span></h1>",
         _p(
-            f"{_MEANING[p['verdict']]} {policy['id']} {policy['version']}{profile} ({state}, "
+            f"{_MEANING[p['verdict']]} {policy['id']} {policy['version']}{draft_mark(policy)}{profile} ({state}, "
             f"{p['made']['time']}, node {p['made']['node']}). It is not a permission: a person releases."
         ),
         _p(f"Certificate {p['certificate_id']}; policy sha256 {policy['sha256']}", small=True),

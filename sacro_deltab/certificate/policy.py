@@ -27,6 +27,7 @@ class Policy:
     version: str
     sha256: str
     language: str = ""
+    state: str = "draft"
     profile: Mapping[str, str] | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     raw_rules: frozenset[str] = frozenset()
@@ -41,6 +42,7 @@ class Policy:
             "version": self.version,
             "sha256": self.sha256,
             "language": self.language,
+            "state": self.state,
             "profile": dict(self.profile) if self.profile else None,
             "parameters": {k: _plain(v) for k, v in sorted(self.parameters.items())},
         }
@@ -56,6 +58,7 @@ def policy_of(ruleset: RuleSet) -> Policy:
         version=ruleset.version,
         sha256=ruleset.sha256,
         language=ruleset.language,
+        state=ruleset.state,
         profile={"id": profile.id, "sha256": profile.sha256} if profile else None,
         parameters={**ruleset.parameters, "suppression_mark": ruleset.mark},
         raw_facts=frozenset(name for name, spec in ruleset.facts.items() if spec.raw),
@@ -65,6 +68,11 @@ def policy_of(ruleset: RuleSet) -> Policy:
             rule.id for rule in ruleset.rules if {c.fact for c in rule.conditions} & RECOVERY_FACTS
         ),
     )
+
+
+def draft_mark(policy: Mapping[str, Any]) -> str:
+    """What a reader is told after the version: DRAFT where the committee had not approved the rules."""
+    return "" if policy.get("state", "approved") == "approved" else f" {str(policy['state']).upper()}"
 
 
 def waiver_json(waiver: Any) -> dict[str, str]:

@@ -10,6 +10,7 @@ from ..base.canonical import decode_base64, encode_base64, read_canonical
 from ..base.errors import CertificateError, SacroDeltabError
 from .envelope import parse_envelope
 from .layout import ENVELOPE, SHOWN
+from .policy import draft_mark
 
 _WIDTH = 76
 _BEGIN, _END = "-----BEGIN DSSE ENVELOPE-----", "-----END DSSE ENVELOPE-----"
@@ -54,7 +55,7 @@ def _words(data: bytes) -> list[str]:
         "Certificate of sacro_deltab, the signed record below; `sacro-deltab verify` reads it.",
         f"verdict: {predicate['verdict']}",
         f"noise: {predicate['privacy']['label']}",
-        f"policy: {policy['id']} {policy['version']}"[:_WIDTH],
-        *([f"profile: {policy['profile']['id']}"[:_WIDTH]] if policy["profile"] else []),
+        f"policy: {policy['id']} {policy['version']}{draft_mark(policy)}"[:_WIDTH],
+        *([f"layer: {policy['profile']['id']}"[:_WIDTH]] if policy["profile"] else []),
         f"signed: {predicate['made']['time']}, {len(envelope.signatures)} signature(s)",
     ]

@@ -19,7 +19,9 @@ from ..base.verdicts import NOTHING
 from . import verify_files as files
 from .decisions import asked, decisions_in, decisions_of, not_accepted
 from .envelope import ParsedEnvelope, check_signatures, parse_envelope
+from .law import committee
 from .layout import ENVELOPE
+from .policy import draft_mark
 from .review import review_lines
 from .sources import Source, open_source
 from .statement import in_full
@@ -148,7 +150,7 @@ def verify_path(
     trust
         Trust file: keys per node and role, thresholds, pinned ledgers.
     rules, profile
-        Rule set (a name or a folder) and site profile that the record must name; without a rule set its digest is
+        Rule set (a name or a folder) and top layer that the record must name; without a rule set its digest is
         reported, not compared.
     ledger
         Ledger in which the record's head must be found.
@@ -230,19 +232,19 @@ def _time_problems(signed_at: datetime, at: datetime) -> list[str]:
 
 def _policy(run: _Run, predicate: Mapping[str, Any]) -> None:
     policy = predicate["policy"]
-    profile = f", profile {policy['profile']['id']}" if policy["profile"] else ""
-    name = f"{policy['id']} {policy['version']}{profile}"
+    profile = f", layer {policy['profile']['id']}" if policy["profile"] else ""
+    name = f"{policy['id']} {policy['version']}{draft_mark(policy)}{profile}"
     if run.rules is None and run.profile is None:
         run.skip("policy", f"{name}, sha256 {policy['sha256'][:16]}…: give --rules to compare it with a rule set")
         return
     from ..rules import load_ruleset
 
-    given = load_ruleset(run.rules, profile=run.profile)
+    given = load_ruleset(run.rules, profile=run.profile, seals=committee(run.trust, run.at))
     same = (given.id, given.version, given.sha256) == (policy["id"], policy["version"], policy["sha256"])
     problems = [] if same else [f"the record names {name}, not the rule set given ({given.id} {given.version})"]
     site = None if given.profile is None else {"id": given.profile.id, "sha256": given.profile.sha256}
     if run.profile is not None and site != policy["profile"]:
-        problems.append("the record does not name the site profile given")
+        problems.append("the record does not name the layer given")
     run.add("policy", problems, f"{name} is the rule set given")
 
 

@@ -86,7 +86,7 @@ def check_paths(
     profile_info = context.ruleset.profile
     if profile_info is not None:
         report.declared += [
-            {"name": k, "value": v, "by": f"attested by profile {profile_info.id}", "in": "profile", "simulated": False}
+            {"name": k, "value": v, "by": f"attested by layer {profile_info.id}", "in": "profile", "simulated": False}
             for k, v in sorted(profile_info.attest.items())
         ]
     listed = [Path(path) for path in paths]
@@ -132,19 +132,21 @@ def _context(
     today: date | None,
     limits: Limits,
 ) -> Context:
+    from ..certificate.law import committee
     from ..rules import load_waivers
     from ..rules.judging import judging_ruleset
 
-    if ruleset is None or isinstance(ruleset, str | Path):
-        ruleset = judging_ruleset(ruleset, profile=profile)
-    elif profile is not None:
-        raise InputError("a profile is applied when the rule set is loaded, not after")
     if isinstance(trust, str | Path):
         from ..ledger.trust import load_trust
 
         trust = load_trust(trust)
+    seals = committee(trust)
+    if ruleset is None or isinstance(ruleset, str | Path):
+        ruleset = judging_ruleset(ruleset, profile=profile, seals=seals)
+    elif profile is not None:
+        raise InputError("layers are laid when the rule set is loaded, not after")
     if isinstance(waivers, str | Path):
-        waivers = load_waivers(waivers)
+        waivers = load_waivers(waivers, seals=seals)
     context = Context(
         ruleset=ruleset,
         waivers=tuple(waivers or ()),

@@ -44,8 +44,6 @@ class Context:
         """Identity of the rule set, as reports print it."""
         profile = self.ruleset.profile
         return {
-            "id": self.ruleset.id,
-            "version": self.ruleset.version,
-            "sha256": self.ruleset.sha256,
+            **self.ruleset.statement(),
             "profile": None if profile is None else {"id": profile.id, "sha256": profile.sha256},
         }

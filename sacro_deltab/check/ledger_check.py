@@ -52,7 +52,7 @@ class LedgerView:
 
 
 def pins(trust: Any, ruleset: Any) -> list[Mapping[str, str]]:
-    """Ledgers that the trust file and the site profile pin."""
+    """Ledgers that the trust file and the layers pin."""
     found: list[Mapping[str, str]] = []
     if trust is not None:
         found += [{"id": pin.id, "head_key": pin.head_key} for pin in trust.ledgers]
@@ -71,8 +71,8 @@ def open_view(url: str | Path | None, pinned: list[Mapping[str, str]], *, named:
                 note(
                     "ledger",
                     Effect.LABEL,
-                    "A ledger was given, but no trust file or profile pins one: it counts for nothing.",
-                    next_step="Give --trust FILE or --profile FILE.",
+                    "A ledger was given, but no trust file or layer pins one: it counts for nothing.",
+                    next_step="Give --trust FILE or --layer FILE.",
                 )
             )
         return view
@@ -205,5 +205,5 @@ def unproved(what: str) -> Finding:
         Effect.REVIEW,
         what,
         asks=_ASK,
-        next_step="Check with --ledger URL and a trust file or profile that pins it.",
+        next_step="Check with --ledger URL and a trust file or layer that pins it.",
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..base.findings import Effect, Finding, note
 from ..build.picture import picture
-from ..build.record import Header, broken_told, files_of, stub, told_of
+from ..build.record import Header, broken_told, files_of, loosened, stub, told_of
 from ..build.results import CERTIFICATE_RECORD, config_faults, own_records, results_bytes
 from ..judging.documents import free_text_of
 from ..judging.judge import Judged
@@ -163,7 +163,7 @@ _ELSEWHERE = note(
     "told",
     Effect.REVIEW,
     "Records say of their outputs what other rules, or another ledger, may have led to; here the rules say otherwise.",
-    next_step="Check with the rule set, the profile and the ledger of the session.",
+    next_step="Check with the rule set, the layers and the ledger of the session.",
     asks=("Do the sentences of the records say anything that no rule says?",),
 )
 
@@ -175,6 +175,12 @@ def same_rules(session: Session) -> bool:
     profile = session.context.ruleset.profile
     site = None if profile is None else {"id": profile.id, "sha256": profile.sha256}
     return bool(made.get("rule_set", {}).get("sha256") == ours["sha256"] and made.get("profile") == site)
+
+
+def law_said(session: Session) -> bool:
+    """Whether the evidence says what these rules are: approved or a draft, and what signed layers let through."""
+    ours, evidence = session.context.ruleset, session.evidence
+    return evidence is None or bool(evidence["session"]["rule_set"] == ours.statement() | loosened(ours))
 
 
 def noised(facts: Facts) -> bool:

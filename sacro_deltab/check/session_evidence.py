@@ -18,6 +18,7 @@ from ..outputs import OutputDocument
 from ..rules.facts import facts_from_json
 from .folder import Entry
 from .known import Released
+from .rebuilt import law_said
 from .session_state import Session
 
 EVIDENCE = "inside/evidence.json"
@@ -89,6 +90,16 @@ def evidence_findings(session: Session) -> None:
                 Effect.LABEL,
                 f"The session used {made['id']} {made['version']}; this check uses "
                 f"{ours['id']} {ours['version']} (another digest). This check's rules decide.",
+            )
+        )
+    elif not law_said(session):
+        report.folder_findings.append(
+            note(
+                "law-said",
+                Effect.BLOCK,
+                f"The records say otherwise what the rules are ({made.get('state', 'of no state')}; here "
+                f"{ours['state']}), or what layers let through.",
+                next_step="Check with the trust file and the layers of the session.",
             )
         )
     for who in ("declared", "attested"):

@@ -270,7 +270,7 @@ def _attested_by_folder(session: Session, facts: Facts) -> Iterator[Finding]:
             "attested-by-folder",
             Effect.REVIEW,
             f"Only the folder says that TRE staff attested: {', '.join(claimed)}.",
-            next_step="Give --profile FILE or --facts FILE.",
+            next_step="Give --layer FILE or --facts FILE.",
             asks=("Did the TRE attest these facts?",),
         )
 

@@ -227,7 +227,7 @@ def _shape(document: OutputDocument, facts: Facts | None, context: Context) -> I
 
 
 def _profiled(facts: Facts, context: Context) -> Facts:
-    """With what the site profile attests for every output."""
+    """With what layers attest for every output."""
     profile = context.ruleset.profile
     said = {} if profile is None else profile.attest
     return facts.with_facts(*(Fact(name, value, Provider.ATTESTED) for name, value in said.items()))

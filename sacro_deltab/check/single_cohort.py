@@ -188,7 +188,7 @@ def _report(
                 "unsaid",
                 Effect.REVIEW,
                 f"Nobody said, and neither file nor cohort can tell: {', '.join(unsaid)}.",
-                next_step="Give --facts FILE or --profile FILE, or check the whole session folder.",
+                next_step="Give --facts FILE or --layer FILE, or check the whole session folder.",
                 asks=("Does it leave by the airlock, and what was released of these people before?",),
             )
         )

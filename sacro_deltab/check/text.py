@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..base.findings import Effect, Finding
 from ..base.verdicts import NOTHING
@@ -28,6 +29,11 @@ def clean(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
+def _state(rules: Mapping[str, Any]) -> str:
+    """DRAFT where the committee has not approved the rules."""
+    return "" if rules.get("state", "approved") == "approved" else f" {str(rules['state']).upper()}"
+
+
 def render(report: Report, *, colour: bool = False, full: bool = False) -> str:
     """The report as lines: by cause, the worst first; with `full` file by file."""
     return "\n".join(_lines(report, colour, full)) + "\n"
@@ -37,8 +43,8 @@ def _lines(report: Report, colour: bool, full: bool) -> Iterator[str]:
     rules = report.rule_set
     profile = rules.get("profile")
     yield (
-        f"Rule set {rules['id']} {rules['version']} (sha256 {str(rules['sha256'])[:16]}…)"
-        + (f", profile {profile['id']}" if profile else "")
+        f"Rule set {rules['id']} {rules['version']}{_state(rules)} (sha256 {str(rules['sha256'])[:16]}…)"
+        + (f", layer {profile['id']}" if profile else "")
     )
     yield from _declared(report)
     for row in report.thresholds:

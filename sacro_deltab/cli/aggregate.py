@@ -95,7 +95,7 @@ def aggregate(
     basis: Annotated[Path | None, typer.Option("--basis", help="The shared basis of the job.")] = None,
     bounds: Annotated[Path | None, typer.Option("--bounds", help="The bounds file of the job.")] = None,
     rules: Annotated[str | None, typer.Option("--rules", help="Rule set: a name or a folder.")] = None,
-    profile: Annotated[str | None, typer.Option("--profile", help="Site profile; may only tighten.")] = None,
+    profile: Annotated[str | None, typer.Option("--layer", "--profile", help="Top layer on the rules.")] = None,
     declare: Annotated[Path | None, typer.Option("--declare", help="What the researcher declares (JSON).")] = None,
     attest: Annotated[Path | None, typer.Option("--attest", help="What TRE staff attest (JSON).")] = None,
     history: Annotated[
@@ -163,7 +163,7 @@ def verify_pooled_folder(
 def check_job(
     file: Annotated[Path, typer.Argument(metavar="JOB", help="A job file (YAML).", show_default=False)],
     rules: Annotated[str | None, typer.Option("--rules", help="Rule set: a name or a folder.")] = None,
-    profile: Annotated[str | None, typer.Option("--profile", help="Site profile of a node.")] = None,
+    profile: Annotated[str | None, typer.Option("--layer", "--profile", help="Top layer of a node.")] = None,
     basis: Annotated[Path | None, typer.Option("--basis", help="The basis file that goes with the job.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
 ) -> None:

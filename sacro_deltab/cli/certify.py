@@ -100,7 +100,7 @@ def certify(
     ledger: Annotated[str, typer.Option("--ledger", help="The privacy ledger (file or URL).")] = "budget.db",
     cohort: Annotated[Path | None, typer.Option("--cohort", help="The cohort: facts are measured again.")] = None,
     rules: Annotated[str | None, typer.Option("--rules", help="Rule set: name or folder.")] = None,
-    profile: Annotated[str | None, typer.Option("--profile", help="Site profile.")] = None,
+    profile: Annotated[str | None, typer.Option("--layer", "--profile", help="Top layer.")] = None,
     waivers: Annotated[Path | None, typer.Option("--waivers", help="Waivers: file or folder.")] = None,
     no_waivers: Annotated[bool, typer.Option("--no-waivers", help="Certify without any waiver.")] = False,
     facts: Annotated[
@@ -128,7 +128,7 @@ def certify(
     opened = load_key(key, read_passphrase(passphrase_file, prompt_passphrase))
     if no_waivers and waivers is not None:
         raise InputError("--waivers and --no-waivers exclude each other")
-    ruleset, used = rules_and_waivers(rules, profile, waivers, no_waivers)  # as `check` has them
+    ruleset, used = rules_and_waivers(rules, profile, waivers, no_waivers, trust=trusted)  # as `check` has them
     said = _attested(facts, attest)
 
     def check(where: Path) -> Report:
@@ -192,7 +192,7 @@ def verify(
     path: Annotated[Path, typer.Argument(metavar="DIR", help="A folder, or the viewer's zip.", show_default=False)],
     trust: Annotated[Path | None, typer.Option("--trust", help=f"Trust file. Default: ${TRUST_VARIABLE}.")] = None,
     rules: Annotated[str | None, typer.Option("--rules", help="Rule set the record must name.")] = None,
-    profile: Annotated[str | None, typer.Option("--profile", help="Site profile the record must name.")] = None,
+    profile: Annotated[str | None, typer.Option("--layer", "--profile", help="Top layer the record must name.")] = None,
     ledger: Annotated[str | None, typer.Option("--ledger", help="Ledger the record's head must be in.")] = None,
     at: Annotated[str | None, typer.Option("--at", help="Verify as of this day (YYYY-MM-DD); default now.")] = None,
     released: Annotated[bool, typer.Option("--released", help="DIR is an unpacked release of the viewer.")] = False,

@@ -21,7 +21,7 @@ Nothing in the files is believed or run: statuses, thresholds, digests and keys 
 
 Examples:
 
-    sacro-deltab check outputs --profile profile.yaml --ledger budget.db
+    sacro-deltab check outputs --layer site.yaml --ledger budget.db
 
     sacro-deltab check delta_mean.csv --facts attested.json
 
@@ -30,7 +30,7 @@ Examples:
 
 _PATHS = typer.Argument(help="Session folders, ACRO folders, archives or single files.", show_default=False)
 _RULES = typer.Option("--rules", help="Rule set: a name or a folder. Default: the packaged one.")
-_PROFILE = typer.Option("--profile", help="Site profile; may only make the rules stricter.")
+_PROFILE = typer.Option("--layer", "--profile", help="Top layer on the rules.")
 _FORMAT = typer.Option("--format", help="text, json or html.")
 _JSON = typer.Option("--json", help="Same as --format json.")
 _FACTS = typer.Option("--facts", help="Facts attested by the TRE about files that have no evidence (JSON).")
@@ -78,7 +78,7 @@ def check(
         raise InputError("the format is text, json or html", place="--format")
     if no_waivers and waivers is not None:
         raise InputError("--waivers and --no-waivers exclude each other")
-    ruleset, used = _rules(rules, profile, waivers, no_waivers, draft)
+    ruleset, used = _rules(rules, profile, waivers, no_waivers, draft, trust)
     report = check_paths(
         paths,
         ruleset=ruleset,
@@ -101,18 +101,25 @@ def _attested(facts: Path | None, attest: Path | None) -> Path | None:
 
 
 def _rules(
-    rules: str | None, profile: str | None, waivers: Path | None, no_waivers: bool, draft: bool = False
+    rules: str | None,
+    profile: str | None,
+    waivers: Path | None,
+    no_waivers: bool,
+    draft: bool = False,
+    trust: Any = None,
 ) -> tuple[Any, Any]:
+    from ..certificate.law import committee
     from ..rules import load_waivers
     from ..rules.judging import judging_ruleset
 
-    ruleset = judging_ruleset(rules, profile=profile, draft=draft)
+    seals = committee(trust)
+    ruleset = judging_ruleset(rules, profile=profile, draft=draft, seals=seals)
     if no_waivers:
         return ruleset, ()
     if waivers is not None:
-        return ruleset, load_waivers(waivers)
+        return ruleset, load_waivers(waivers, seals=seals)
     folder = Path(ruleset.folder) / "waivers"
-    return ruleset, load_waivers(folder) if folder.is_dir() else ()
+    return ruleset, load_waivers(folder, seals=seals) if folder.is_dir() else ()
 
 
 def _rendered(report: Report, format_: str, out: Path | None, paths: list[Path], full: bool) -> str:

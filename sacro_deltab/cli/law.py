@@ -1,16 +1,20 @@
-"""`sacro-deltab rules test|prove|waiver`: does the law hold what it says, and exceptions from it."""
+"""`sacro-deltab rules test|prove|sign|approve|waiver`: does the law hold, who stands for it, exceptions."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..base.errors import InputError
 from ..base.writing import write_file
+from .asking import find_trust, prompt_passphrase
+
+if TYPE_CHECKING:
+    from ..certificate.law import Text
 
 waiver_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Exceptions: ask for one, sign it.")
 
@@ -19,13 +23,26 @@ RulesOption = Annotated[
     typer.Option("--rules", help="A packaged name or a folder (./mine).", show_default="the packaged set"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
-ProfileOption = Annotated[str | None, typer.Option("--profile", help="Site profile: a file, or a packaged name.")]
+ProfileOption = Annotated[
+    str | None, typer.Option("--layer", "--profile", help="Top layer: a file, or a packaged name.", show_default=False)
+]
+KeyOption = Annotated[Path, typer.Option("--key", help="Private key of the committee (role dac).", show_default=False)]
+TrustOption = Annotated[
+    Path | None, typer.Option("--trust", help="Trust file; trust.json beside the key by default.", show_default=False)
+]
+PassphraseOption = Annotated[
+    Path | None, typer.Option("--passphrase-file", help="File with the key's passphrase.", show_default=False)
+]
 
 
 def register(rules_app: typer.Typer) -> None:
     """Add what a committee does with the law to the `rules` group."""
     rules_app.command("test", epilog="Example: sacro-deltab rules test --rules rules/deltab-disclosure")(test_rules)
     rules_app.command(epilog="Example: sacro-deltab rules prove --rules ./my-rules --against deltab-disclosure")(prove)
+    rules_app.command(epilog="Example: sacro-deltab rules sign D-12 --key dac.pem --rules ./my-rules")(sign)
+    rules_app.command(epilog="Example: sacro-deltab rules approve --key dac.pem --rules ./my-rules --from 2027-01-01")(
+        approve
+    )
     rules_app.add_typer(waiver_app, name="waiver")
 
 
@@ -72,6 +89,124 @@ def prove(
 
 def _tell(data: object, lines: list[str], as_json: bool) -> None:
     typer.echo(json.dumps(data, indent=1, ensure_ascii=False, default=str) if as_json else "\n".join(lines))
+
+
+def sign(
+    name: Annotated[str, typer.Argument(help="Id of a decision, or a layer's file.")],
+    key: KeyOption,
+    rules: RulesOption = None,
+    trust: TrustOption = None,
+    passphrase_file: PassphraseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Sign a decision, or a layer that loosens, for the committee: a detached envelope beside the text.
+
+    The signature covers the full text; a changed word ends it. Where the trust file asks for several, each signs.
+    """
+    from ..base.digests import digest_file
+    from ..certificate.law import Text
+    from ..rules import load_base
+    from ..rules.digests import decision_digest
+    from ..rules.schema_check import did_you_mean
+    from ..rules.seals import beside, within
+
+    if Path(name).is_file():
+        layer_id = _layer_id(Path(name))
+        _sign(
+            beside(Path(name)), Text("layer", layer_id, digest_file(name).sha256), key, trust, passphrase_file, as_json
+        )
+        return
+    ruleset = load_base(_own(rules))
+    decision = ruleset.decisions.get(name)
+    if decision is None:
+        raise InputError(f"there is no decision {name!r}{did_you_mean(name, ruleset.decisions)}, and no such file")
+    text = Text("decision", name, decision_digest(decision))
+    _sign(within(ruleset.folder, name), text, key, trust, passphrase_file, as_json)
+
+
+def approve(
+    key: KeyOption,
+    rules: RulesOption = None,
+    starts: Annotated[str | None, typer.Option("--from", help="First day (YYYY-MM-DD); at once without it.")] = None,
+    ends: Annotated[str | None, typer.Option("--until", help="Last day; afterwards the set is retired.")] = None,
+    trust: TrustOption = None,
+    passphrase_file: PassphraseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Approve a rule set for the committee, as it stands: records under it no longer say DRAFT.
+
+    Exit 0: signed. 2: it is retired, or fails its own tests or proofs.
+    """
+    from ..certificate.law import Text
+    from ..rules import load_base
+    from ..rules.own_tests import faults
+    from ..rules.seals import within
+
+    ruleset = load_base(_own(rules))
+    wrong = ["it is retired", *faults(ruleset)] if ruleset.status == "retired" else faults(ruleset)
+    if wrong:
+        raise InputError(f"{ruleset.id} cannot be approved: {wrong[0]}", next_step="`rules test` lists what fails.")
+    days = [None if d is None else _day(d) for d in (starts, ends)]
+    if days[0] is not None and days[1] is not None and days[1] < days[0]:
+        raise InputError("it would end before it starts", place="--until")
+    text = Text("approval", ruleset.id, ruleset.sha256, days[0], days[1])
+    _sign(within(ruleset.folder, "approval"), text, key, trust, passphrase_file, as_json)
+
+
+def _own(rules: str | None) -> Path:
+    if rules is None:
+        raise InputError("the packaged rule set is not changed", next_step="Copy it and give the copy with --rules.")
+    folder = Path(rules)
+    if not folder.is_dir():
+        raise InputError("there is no such folder", path=folder)
+    return folder
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{text!r} is no day of the calendar", next_step="Write it as in 2027-01-31.") from None
+
+
+def _layer_id(path: Path) -> str:
+    from ..rules.layers import layer_id
+
+    return layer_id(path)
+
+
+def _sign(envelope: Path, text: Text, key: Path, trust: Path | None, passphrase: Path | None, as_json: bool) -> None:
+    from ..certificate.keys import load_key, read_passphrase
+    from ..certificate.law import sign_text
+    from ..ledger.trust import load_trust
+
+    trusted = load_trust(find_trust(trust, key, envelope.parent))
+    opened = load_key(key, read_passphrase(passphrase, prompt_passphrase))
+    seal = sign_text(envelope, text, opened, trusted, datetime.now(UTC))
+    data = {"signed": text.kind, "name": text.name, "sha256": text.sha256, "by": list(seal.keys), "file": str(envelope)}
+    said = f"{envelope}: {text.kind} {text.name} signed on {seal.on.isoformat()}"
+    _tell(data, [said if seal.keys else f"{said}; more signatures are needed before it counts"], as_json)
+
+
+@waiver_app.command("sign", epilog="Example: sacro-deltab rules waiver sign waivers/W-2026-001.yaml --key dac.pem")
+def sign_waiver(
+    file: Annotated[Path, typer.Argument(help="The waiver, filled in.")],
+    key: KeyOption,
+    trust: TrustOption = None,
+    passphrase_file: PassphraseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Sign a waiver for the committee; where a trust file knows the committee, no other waiver holds."""
+    from ..base.digests import digest_file
+    from ..certificate.law import Text
+    from ..rules import load_waivers
+    from ..rules.seals import beside
+
+    if not file.is_file():
+        raise InputError("there is no such waiver", path=file)
+    (waiver,) = load_waivers(file)
+    text = Text("waiver", waiver.id, digest_file(file).sha256)
+    _sign(beside(file), text, key, trust, passphrase_file, as_json)
 
 
 @waiver_app.command(epilog="Example: sacro-deltab rules waiver request outputs idp_summary --out waivers/")

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _OPEN_HELP = """Make a ledger and its key, or open one (an older one is upgraded after a copy).
 
-A ledger counts only where the TRE's trust file or site profile pins its id and head key: --trust FILE does the first,
-and the two lines that a site profile needs are printed.
+A ledger counts only where the TRE's trust file or layer pins its id and head key: --trust FILE does the first,
+and the two lines that a layer needs are printed.
 
 Example: sacro-deltab ledger open --ledger budget.db --key /secure/ledger.key --trust trust.json
 """
@@ -49,7 +49,7 @@ _ROTATE_HELP = """Continue a ledger under a new key, when its key was lost or ma
 
 Nothing that was spent is forgotten: a new ledger is made that holds every spend of the old one. The people of each
 cohort have to be registered again (the next run of each does it); until then overlaps are not checked, and that is
-reviewed. Take the old ledger's pin out of the trust file or profile: whoever holds the old key can still write there.
+reviewed. Take the old ledger's pin out of the trust file or layer: whoever holds the old key can still write there.
 
 Example: sacro-deltab ledger rotate-key --ledger budget.db --to budget-2.db --new-key /secure/ledger-2.key
 """
@@ -145,7 +145,7 @@ def _open(
     typer.echo(f"key       {key_path} (keep it where researchers cannot read or write, and back it up)")
     if trust is not None:
         typer.echo(f"pinned in {trust}")
-    typer.echo("A site profile pins it with:")
+    typer.echo("A layer pins it with:")
     typer.echo(f'  ledgers:\n    - {{id: "{pin["id"]}", head_key: "{pin["head_key"]}"}}')
 
 

@@ -13,7 +13,10 @@ from ..base.errors import InputError
 from . import law
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..rules import RuleSet
+    from ..rules.replay import Again
 
 rules_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The rule set: list, show, check, test, compare, print."
@@ -24,7 +27,11 @@ RulesOption = Annotated[
     typer.Option("--rules", help="A packaged name or a folder (./mine).", show_default="the packaged set"),
 ]
 ProfileOption = Annotated[
-    str | None, typer.Option("--profile", help="Site profile: a file, or the name of a packaged one.")
+    str | None,
+    typer.Option("--layer", "--profile", help="Top layer: a file, or the name of a packaged one.", show_default=False),
+]
+TrustOption = Annotated[
+    Path | None, typer.Option("--trust", help="Trust file: whose signatures count; without one a set is a draft.")
 ]
 DocumentsOption = Annotated[
     Path | None, typer.Option("--documents", help="Folder with the governing documents: their own words are printed.")
@@ -38,10 +45,24 @@ def register(app: typer.Typer) -> None:
     app.add_typer(rules_app, name="rules")
 
 
-def _load(rules: str | None, profile: str | None = None) -> RuleSet:
+def _load(rules: str | None, profile: str | None = None, trust: Path | None = None) -> RuleSet:
     from ..rules import load_ruleset
 
-    return load_ruleset(rules, profile=profile)
+    if trust is None:
+        return load_ruleset(rules, profile=profile)
+    from ..certificate.law import committee  # brings sqlalchemy
+
+    return load_ruleset(rules, profile=profile, seals=committee(trust))
+
+
+def _stack(text: str, layer: str | None, trust: Path | None) -> RuleSet:
+    """What `diff` compares: SET, LAYER (on the packaged set) or SET+LAYER."""
+    rules, plus, named = text.partition("+")
+    if Path(text).is_file() and Path(text).name != "ruleset.yaml":
+        rules, plus, named = "", "+", text
+    if layer is not None and plus:
+        raise InputError(f"{text} names a layer already", next_step="Leave --layer out.")
+    return _load(rules or None, named if plus else layer, trust)
 
 
 def _json(data: Any) -> None:
@@ -86,17 +107,29 @@ def list_rules(
 
 @rules_app.command(epilog="Example: sacro-deltab rules show SC-03 --documents policy/")
 def show(
-    name: Annotated[str, typer.Argument(help="Id of a rule, decision or clause, an output type or a fact.")],
+    name: Annotated[
+        str | None, typer.Argument(help="Id of a rule, decision or clause, an output type or a fact.")
+    ] = None,
     rules: RulesOption = None,
     profile: ProfileOption = None,
     documents: DocumentsOption = None,
+    effective: Annotated[
+        bool, typer.Option("--effective", help="The law in force: layers, digest to pin, every number and rule.")
+    ] = False,
+    trust: TrustOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Everything about one rule, decision, clause, output type or fact."""
+    """Everything about one rule, decision, clause, output type or fact; with --effective all that is in force."""
     from ..rules import describe
+    from ..rules.effective import effective as in_force
 
-    ruleset = _load(rules, profile)
-    lines, data = describe.show(ruleset, name, _words(ruleset, documents))
+    if (name is None) != effective:
+        raise InputError("say what to show", next_step="Name a rule, decision, clause, kind or fact, or --effective.")
+    ruleset = _load(rules, profile, trust)
+    if name is None:
+        lines, data = in_force(ruleset)
+    else:
+        lines, data = describe.show(ruleset, name, _words(ruleset, documents))
     if as_json:
         _json(data)
     else:
@@ -107,23 +140,25 @@ def show(
 def check(
     rules: RulesOption = None,
     profile: Annotated[
-        list[str] | None, typer.Option("--profile", help="Check this profile (default: all in profiles/).")
+        list[str] | None, typer.Option("--layer", "--profile", help="Check this layer (default: all in layers/).")
     ] = None,
     waivers: Annotated[
         Path | None, typer.Option("--waivers", help="Waiver file or folder (default: the rule set's waivers/).")
     ] = None,
     documents: DocumentsOption = None,
+    trust: TrustOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Load everything; check profiles, waivers and, with --documents, every clause against the documents.
+    """Load everything; check layers, waivers and, with --documents, every clause against the documents.
 
     Exit 0: all is well. 1: a clause is not where the rule set says. 2: something does not load.
     """
+    from ..certificate.law import committee
     from ..rules.checking import check_all
     from ..rules.loader import RuleSetProblems
 
     try:
-        report = check_all(rules, profiles=profile, waivers=waivers, documents=documents)
+        report = check_all(rules, layers=profile, waivers=waivers, documents=documents, seals=committee(trust))
     except RuleSetProblems as problems:
         if not as_json:
             raise
@@ -200,25 +235,43 @@ def explain(
 
 @rules_app.command(epilog="Example: sacro-deltab rules diff deltab-disclosure ./my-rules --replay outputs")
 def diff(
-    old: Annotated[str, typer.Argument(help="Rule set: a folder or a packaged name.")],
-    new: Annotated[str, typer.Argument(help="Rule set to compare with it.")],
-    profile: Annotated[str | None, typer.Option("--profile", help="Apply this profile to NEW.")] = None,
+    old: Annotated[str, typer.Argument(help="A rule set (folder or packaged name), a layer, or SET+LAYER.")],
+    new: Annotated[str, typer.Argument(help="What to compare with it, written alike.")],
+    profile: Annotated[str | None, typer.Option("--layer", "--profile", help="Lay this layer on NEW.")] = None,
     replay: Annotated[
         list[Path] | None, typer.Option("--replay", help="Session folders or facts files to judge by both.")
     ] = None,
+    note: Annotated[
+        Path | None, typer.Option("--note", help="Also write one page about it for a committee (it stays inside).")
+    ] = None,
+    trust: TrustOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Every difference, STRICTER or LOOSER, and the stored outputs that would be judged differently."""
-    from ..rules import load_ruleset
+    """Every difference between two stacks, STRICTER or LOOSER, and the stored outputs judged differently."""
     from ..rules import ruleset_diff as compare
+    from ..rules.replay import replay as judge_again
 
-    before, after = load_ruleset(old), load_ruleset(new, profile=profile)
+    before, after = _stack(old, None, trust), _stack(new, profile, trust)
     found = compare.diff(before, after)
-    replayed = compare.replay(before, after, replay) if replay else []
+    replayed = judge_again(before, after, replay, _rerun) if replay else []
+    if note is not None:
+        from ..base.writing import write_file
+        from ..rules.note import render_note
+
+        write_file(note, render_note(before, after, found, replayed, asked=bool(replay)))
     if as_json:
         _json(compare.to_json(before, after, found, replayed, asked=bool(replay)))
     else:
         typer.echo("\n".join(compare.to_lines(found, replayed, asked=bool(replay))))
+
+
+def _rerun(path: Path, ruleset: RuleSet) -> Mapping[str, Again | None] | None:
+    """A session's tables chosen, rounded and attacked again under other rules."""
+    from ..base.strict import DATA, read_json
+    from ..session.asked import replay_session  # brings numpy and the table engine
+
+    evidence = read_json(path, bounds=DATA)
+    return replay_session(evidence, ruleset) if isinstance(evidence, dict) and "outputs" in evidence else None
 
 
 @rules_app.command(epilog="Example: sacro-deltab rules book --out rule-book.html --documents policy/")

@@ -97,7 +97,7 @@ def run(
     plots: Annotated[bool, typer.Option("--plots", help="Add a PNG of every table that may be shown.")] = False,
     moments: Annotated[bool, typer.Option("--moments", help="Also ask for the noised moments, for pooling.")] = False,
     rules: Annotated[str | None, typer.Option("--rules", help="Rule set: a name or a folder.")] = None,
-    profile: Annotated[str | None, typer.Option("--profile", help="Site profile; may only tighten.")] = None,
+    profile: Annotated[str | None, typer.Option("--layer", "--profile", help="Top layer on the rules.")] = None,
     declare: Annotated[Path | None, typer.Option("--declare", help="What the researcher declares (JSON).")] = None,
     attest: Annotated[Path | None, typer.Option("--attest", help="What TRE staff attest (JSON).")] = None,
     ledger: Annotated[str, typer.Option("--ledger", help="The privacy budget.")] = "budget.db",

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ..base.strict import DATA, read_object
 from ..base.verdicts import badness, worst
 from ..judging.evidence import EVIDENCE_PATH
 from ..judging.report import FileReport, Report
+from ..rules import load_base
 from . import plots
 from .columns import ColumnSummary, Table, read_table, summarise
 
@@ -141,7 +143,7 @@ def _answers(entry: FileReport, findings: Sequence[Finding], evidence: JSON) -> 
         text = "Nothing was recorded under inside/ about this file: the counts behind it are not known."
         unknown = Answer("Low counts", False, text)
         return (unknown, Answer("Masking", False, "Without evidence it cannot be attacked."), _explanation(entry))
-    n, small = _fact(evidence, "n"), [f for f in findings if any(r.startswith(_COUNT_RULES) for r in f.rules)]
+    n, small = _fact(evidence, "n"), [f for f in findings if _about_counts() & set(f.rules)]
     hidden = _fact(evidence, "table.suppressed_cells")
     count = f"{n} people stand behind it." if n is not None else "N is not used under this neighbouring relation."
     if hidden:
@@ -161,7 +163,15 @@ def _answers(entry: FileReport, findings: Sequence[Finding], evidence: JSON) -> 
     return (low, mask, _explanation(entry))
 
 
-_COUNT_RULES = ("PR-", "SC-", "SS-", "MP-01", "MP-04", "MP-06", "MP-09", "MP-10", "MP-12", "ID-03")
+_COUNTS = (  # facts by which a rule is one about few people
+    *("n", "n_node", "cell.n", "largest_share", "cell.largest_share", "quantile.percent"),
+    *("table.suppressed_share", "table.recoverable_cells", "package.recoverable_cells"),
+)
+
+
+@cache
+def _about_counts() -> frozenset[str]:
+    return load_base().ids_about(*_COUNTS)
 
 
 def _explanation(entry: FileReport) -> Answer:

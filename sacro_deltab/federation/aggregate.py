@@ -56,13 +56,14 @@ def aggregate(order: Order, say: Say) -> Pooling:
 
 def _with_job(order: Order) -> Order:
     """The job's own number of nodes and rule set; what the nodes used must be what it names."""
+    from ..certificate.law import committee
     from ..privacy.basis import Basis
     from ..rules import load_ruleset
     from .job import check_basis, check_rule_set, load_job
 
     assert order.job is not None
     job = load_job(order.job)
-    check_rule_set(job, load_ruleset(order.rules, profile=order.profile))
+    check_rule_set(job, load_ruleset(order.rules, profile=order.profile, seals=committee(order.trust)))
     if order.basis is not None and job.basis_digest is not None:
         check_basis(job, Basis.load(order.basis))
     if order.expect not in (None, job.expect):
@@ -115,9 +116,10 @@ def _read(order: Order, trust: Trust, scratch: Path) -> tuple[Node, ...]:
 
 def pool(order: Order, nodes: tuple[Node, ...], say: Say) -> Pooling:
     """Everything between reading the nodes and writing: pure but for the files of basis, bounds and history."""
-    from ..rules import load_ruleset
+    from ..certificate.law import committee
+    from ..rules.judging import judging_ruleset
 
-    ruleset = load_ruleset(order.rules, profile=order.profile)
+    ruleset = judging_ruleset(order.rules, profile=order.profile, seals=committee(order.trust))
     check_policy(nodes)
     _check_own_policy(ruleset, nodes[0])
     tables = tuple(meta_tables(nodes))

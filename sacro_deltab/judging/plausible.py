@@ -60,7 +60,7 @@ def shape_findings(document: OutputDocument, n: int | None, ruleset: RuleSet) ->
         )
     if kind == "quantile":
         yield from _quantiles(document, n, least)
-    if kind == "coefficient" and 2 * rows > n:
+    if kind == "coefficient" and rows > float(ruleset.parameters["values_per_person"]) * n:
         yield note(
             "many-values",
             Effect.REVIEW,

@@ -42,7 +42,7 @@ class Handle:
 
     @property
     def pinned(self) -> bool:
-        """True when a trust file or site profile given at opening names this id and head key."""
+        """True when a trust file or layer given at opening names this id and head key."""
         return Pin(self.id, self.head_key) in self._pins
 
     @property
@@ -51,7 +51,7 @@ class Handle:
         return self._checked_head().digest
 
     def pin(self) -> Pin:
-        """What a TRE writes into its trust file or site profile to make this ledger count."""
+        """What a TRE writes into its trust file or layer to make this ledger count."""
         return Pin(self.id, self.head_key)
 
     def signing_key(self) -> LedgerKey:

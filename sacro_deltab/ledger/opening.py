@@ -67,7 +67,7 @@ def open_ledger(
         file. A ledger counts only where its id and public key are pinned (`pins`), so a researcher's own key is worth
         nothing.
     pins
-        What counts: `Trust.ledgers`, the site profile's `ledgers`, or `(id, head_key)` pairs.
+        What counts: `Trust.ledgers`, a layer's `ledgers`, or `(id, head_key)` pairs.
     read_only
         Write nothing, not even an upgrade or an anchor.
     checked

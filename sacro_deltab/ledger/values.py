@@ -43,7 +43,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Pin:
-    """What a trust file or site profile holds of a ledger it counts on."""
+    """What a trust file or layer holds of a ledger it counts on."""
 
     id: str
     head_key: str  # Ed25519 public key, 64 hex digits

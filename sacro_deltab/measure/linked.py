@@ -205,7 +205,7 @@ class LinkedTables:
             values,
             variable,
             self.policy,
-            self._margins(variable, cells),
+            self.known_sums(variable, cells),
             must_publish=frozenset(
                 ids & (self.cells.keys() - self.suppressed) | {c.id for c in told} | pinned if fixed else ()
             ),
@@ -255,7 +255,7 @@ class LinkedTables:
         self._judged = [*self._judged[1 - KEPT :], (problem, found.suppressed, verdict)]
         return verdict
 
-    def _margins(self, variable: str | None, cells: Sequence[PrintedCell]) -> list[Margin]:
+    def known_sums(self, variable: str | None, cells: Sequence[PrintedCell]) -> list[Margin]:
         """What everybody knows this variable to add up to, where it is the delta of a model's own training people."""
         if variable is None or not any(c.variable == variable and c.statistic == "mean" for c in cells):
             return []

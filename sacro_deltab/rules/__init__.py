@@ -4,9 +4,9 @@ from ..base.findings import Effect, Finding
 from .engine import decide, facts_required
 from .explain import explain
 from .findings import collect_findings
+from .layers import load_ruleset
 from .loader import load_base
-from .model import ProfileInfo, Rule, RuleSet
-from .profiles import load_ruleset
+from .model import Layer, Rule, RuleSet
 from .types import Action, Decision
 from .views import decision_to_json, outside_findings
 from .waivers import Waiver, load_waivers
@@ -16,7 +16,7 @@ __all__ = [
     "Decision",
     "Effect",
     "Finding",
-    "ProfileInfo",
+    "Layer",
     "Rule",
     "RuleSet",
     "Waiver",

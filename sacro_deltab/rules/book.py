@@ -25,7 +25,7 @@ def book_data(ruleset: RuleSet, words: Mapping[str, str]) -> dict[str, Any]:
         sections.setdefault(rule.section, []).append(entry)
     report = to_json(coverage(ruleset))
     return {
-        "rule_set": {**ruleset.statement(), "title": ruleset.title, "status": ruleset.status},
+        "rule_set": {**ruleset.statement(), "title": ruleset.title},
         "profile": _profile(ruleset),
         "documents": [
             {"id": d.id, "title": d.title, "authority": d.authority, "sha256": d.sha256}
@@ -48,7 +48,6 @@ def book_data(ruleset: RuleSet, words: Mapping[str, str]) -> dict[str, Any]:
         "decisions": [_decision(ruleset, d) for d in ruleset.decisions],
         "coverage": {k: report[k] for k in ("clauses", "rules", "decisions", "examples")},
         "changes": [dict(change) for change in ruleset.changes],
-        "approvals": [dict(approval) for approval in ruleset.approvals],
     }
 
 

@@ -38,7 +38,7 @@ def booklet_data(ruleset: RuleSet) -> dict[str, Any]:
     ]
     profile = ruleset.profile
     return {
-        "rule_set": {**ruleset.statement(), "title": ruleset.title, "status": ruleset.status},
+        "rule_set": {**ruleset.statement(), "title": ruleset.title},
         "profile": None if profile is None else {"id": profile.id, "changes": list(profile.changes)},
         "way": _WAY,
         "table": rows,

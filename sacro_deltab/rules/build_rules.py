@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from ..base.findings import Effect
 from .build_vocabulary import Vocabulary
 from .comparators import COMPARATORS
-from .limits import LIMITS
+from .limits import LIMITS, OTHER_FACT, named_limit
 from .marked_yaml import MarkedFile, Problem
 from .model import Condition, Constant, Example, FactSpec, ParameterSpec, ParameterValue, Place, Rule, RuleSet
 from .schema_check import VERBS, did_you_mean
@@ -47,6 +47,8 @@ def build(
             if data["id"] in seen:
                 problems.append(Problem(place, f"this id is taken, see {seen[data['id']]}", data["id"]))
             seen[data["id"]] = place
+            if data["id"] in words.meta.get("gone", ()):
+                problems.append(Problem(place, "was the id of a rule that is gone: take another", data["id"]))
             rules.append(_RuleBuilder(marked, index, data, words, problems).build())
     if unsound:
         return None
@@ -79,7 +81,7 @@ def build(
         constants=MappingProxyType(words.constants),
         forms=MappingProxyType(words.forms),
         changes=tuple(meta.get("changes", ())),
-        approvals=tuple(meta.get("approvals", ())),
+        gone=tuple(meta.get("gone", ())),
     )
 
 
@@ -116,6 +118,8 @@ class _RuleBuilder:
             for_each=data.get("for_each"),
             when=self._conditions("when"),
             require=self._conditions("require"),
+            any_when=self._alternatives("when"),
+            any_require=self._alternatives("require"),
             otherwise=Effect(data["otherwise"]) if verb == "require" else None,
             deed=deed,
             deed_args=MappingProxyType(args),
@@ -158,16 +162,24 @@ class _RuleBuilder:
             if name not in known:
                 self.wrong(f"no {kind} {name}{did_you_mean(name, known)}", key, index)
 
-    def _conditions(self, key: str) -> tuple[Condition, ...]:
-        known = {f: tests for f, tests in self.data.get(key, {}).items() if self._known_fact(f, key, f)}
+    def _alternatives(self, key: str) -> tuple[tuple[Condition, ...], ...]:
+        """What stands under `any_of`."""
+        held = self.data.get(key, {}).get("any_of", [])
+        return tuple(self._conditions(key, "any_of", index) for index in range(len(held)))
+
+    def _conditions(self, key: str, *inner: Any) -> tuple[Condition, ...]:
+        data: Any = self.data.get(key, {})
+        for step in inner:
+            data = data[step]
+        known = {f: tests for f, tests in data.items() if f != "any_of" and self._known_fact(f, key, *inner, f)}
         found, wrong = read_conditions(
-            self.marked, ("rules", self.index, key), known, self.words, allow_named=key == "require"
+            self.marked, ("rules", self.index, key, *inner), known, self.words, allow_named=key == "require"
         )
         self.problems += [replace(p, rule=self.data["id"]) for p in wrong]
         for condition in found:
             if condition.named:
-                for need in LIMITS[str(condition.limit)].needs:
-                    self._known_fact(need, key, condition.fact, condition.comparator)
+                for need in named_limit(str(condition.limit)).needs:
+                    self._known_fact(need, key, *inner, condition.fact, condition.comparator)
         return found
 
     def _known_fact(self, fact: str, *path: Any) -> bool:
@@ -244,7 +256,9 @@ def read_conditions(
         for word, limit in tests.items():
             place = marked.place(*path, fact, word)
             constant = marked.named.get((*path, fact, word))
-            wrong = fit(words.facts[fact], word, limit, allow_named=allow_named, constants=words.constants)
+            wrong = fit_other(words.facts, fact, word, limit) or fit(
+                words.facts[fact], word, limit, allow_named=allow_named, constants=words.constants
+            )
             wrong = wrong or not_by_name(words.constants, fact, limit, constant)
             if wrong:
                 problems.append(Problem(place, wrong))
@@ -253,6 +267,20 @@ def read_conditions(
             frozen = tuple(limit) if isinstance(limit, list) else limit
             out.append(Condition(fact, word, frozen, named, place, constant))
     return tuple(out), problems
+
+
+def fit_other(facts: Mapping[str, FactSpec], fact: str, word: str, limit: Any) -> str | None:
+    """Why `limit` cannot be the value of another fact; None where it can, or is no such limit."""
+    if not isinstance(limit, str) or not limit.startswith(OTHER_FACT) or COMPARATORS[word].takes != "number":
+        return None
+    other = facts.get(limit.removeprefix(OTHER_FACT))
+    if other is None:
+        name = limit.removeprefix(OTHER_FACT)
+        return f"{name!r} is not a fact{did_you_mean(name, facts)}"
+    mine = facts[fact]
+    if {mine.type, other.type} - {"integer", "number"} or mine.unit != other.unit:
+        return f"{fact} and {other.name} cannot be compared: {mine.type} {mine.unit} and {other.type} {other.unit}"
+    return None
 
 
 def not_by_name(constants: Mapping[str, Constant], fact: str, limit: Any, used: str | None) -> str | None:
@@ -298,6 +326,8 @@ def fit(spec: FactSpec, word: str, limit: Any, *, allow_named: bool, constants: 
         return f"{word} cannot be said of {spec.name}, which is {spec.type}"
     if comparator.takes == "number":
         if isinstance(limit, str):
+            if limit.startswith(OTHER_FACT):
+                return None
             if limit not in LIMITS:
                 return f"{limit!r} is no limit{_as_number(limit) or did_you_mean(limit, known)}"
             return None if allow_named else "a named limit stands only in require"
@@ -379,8 +409,11 @@ _NEEDED = {
     "nk_n": "the dominance check adds up so many",
     "nk_k": "the dominance check allows such a share",
     "min_residual_dof": "the regression check asks for so many",
+    "values_per_person": "more coefficients than that go to a person",
+    "usual_spread_years": "wider values are no deltas",
+    "spread_from": "fewer people are not looked at for their spread",
 }
-_NEEDED_FOR_MODELS = ("epsilon_total", "n_min_dp", "delta_dp_cap", "age_min", "age_max", "feature_z")
+_NEEDED_FOR_MODELS = ("epsilon_total", "n_min_dp", "delta_dp_cap", "age_min", "age_max", "feature_z", "clips_allowed")
 
 
 def _missing(words: Vocabulary, parameters: Mapping[str, ParameterValue]) -> list[tuple[str, str]]:

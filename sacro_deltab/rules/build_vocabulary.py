@@ -149,7 +149,6 @@ def _decisions(marked: MarkedFile, clauses: dict[str, Clause], problems: list[Pr
             choose=d["choose"],
             instead=d["instead"],
             clauses=tuple(d["clauses"]),
-            signed=d.get("signed"),
             direction=d.get("direction"),
             reason=d.get("reason"),
             place=marked.key_place("decisions", did),

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from ..base.resources import rules_dir
 from .comparators import compare
 from .documents import DocumentReport, read_documents
-from .model import RuleSet
-from .profiles import apply_profile, find_profile, load_ruleset
+from .facts import FactValue
+from .layers import find_layer, lay, load_ruleset
+from .model import Condition, RuleSet
 from .ruleset_diff import diff
+from .seals import NOBODY, Seals
 from .waivers import WaiverState, load_waivers, states
 
 
@@ -22,7 +25,7 @@ class CheckReport:
     """What `rules check` found; everything in it did load."""
 
     ruleset: RuleSet
-    profiles: tuple[RuleSet, ...]
+    stacks: tuple[RuleSet, ...]
     waivers: tuple[WaiverState, ...]
     documents: DocumentReport | None
     uncomputed: tuple[str, ...] = ()  # facts that only this set knows
@@ -38,15 +41,12 @@ class CheckReport:
         r = self.ruleset
         signed = sum(d.signed is not None for d in r.decisions.values())
         out = [
-            f"ok: {r.id} {r.version} ({r.status}) sha256:{r.sha256}",
+            f"ok: {r.id} {r.version} ({r.state}) sha256:{r.sha256}",
             f"{len(r.rules)} rules, {len(r.clauses)} clauses, {len(r.decisions)} decisions ({signed} signed), "
             f"{len(r.facts)} facts, {len(r.outputs)} output types",
         ]
-        for tightened in self.profiles:
-            assert tightened.profile is not None
-            out.append(f"profile {tightened.profile.id}: only tightens ({len(tightened.profile.changes)} changes)")
-            out += [f"  {change}" for change in tightened.profile.changes]
-            out += [f"  {line}" for line in silenced(tightened)]
+        for laid in self.stacks:
+            out += stack_lines(laid)
         if self.uncomputed:
             waiting = ", ".join(self.uncomputed)
             out.append(f"no part of the package supplies: {waiting}; rules that need one block until a plug-in does")
@@ -87,9 +87,9 @@ class CheckReport:
             "clauses": len(r.clauses),
             "decisions": len(r.decisions),
             "differs": list(self.differs),
-            "profiles": [
+            "layers": [
                 {"id": p.profile.id, "sha256": p.profile.sha256, "changes": list(p.profile.changes)}
-                for p in self.profiles
+                for p in self.stacks
                 if p.profile is not None
             ],
             "waivers": [
@@ -105,28 +105,51 @@ class CheckReport:
         return data
 
 
+PLUGINS = "sacro_deltab.facts"  # entry points that supply facts, each called as its fact
+
+
+def unsupplied(ruleset: RuleSet) -> tuple[str, ...]:
+    """Facts of the rules that neither the package nor an installed plug-in supplies: rules that need one block."""
+    known = set(load_ruleset().facts) | {point.name for point in entry_points(group=PLUGINS)}
+    return tuple(sorted(set(ruleset.facts) - known))
+
+
 def check_all(
     source: str | Path | None,
     *,
-    profiles: Sequence[str] | None = None,
+    layers: Sequence[str] | None = None,
     waivers: Path | None = None,
     documents: Path | None = None,
+    seals: Seals = NOBODY,
 ) -> CheckReport:
     """Load and check everything. Raises RuleSetError for whatever does not load."""
-    base = load_ruleset(source)
+    base = load_ruleset(source, seals=seals)
     folder = Path(base.folder)
-    files = [find_profile(base, p) for p in profiles] if profiles else sorted((folder / "profiles").glob("*.yaml"))
-    tightened = tuple(apply_profile(base, path) for path in files)
+    files = [find_layer(base, p) for p in layers] if layers else sorted((folder / "layers").glob("*.yaml"))
+    laid = tuple(lay(base, path, seals) for path in files)
     where = waivers if waivers is not None else folder / "waivers"
-    granted = load_waivers(where) if waivers is not None or where.is_dir() else ()
+    granted = load_waivers(where, seals=seals) if waivers is not None or where.is_dir() else ()
     return CheckReport(
         ruleset=base,
-        profiles=tightened,
+        stacks=laid,
         waivers=tuple(states(base, granted, datetime.now(UTC).date())),
         documents=None if documents is None else read_documents(base, documents),
-        uncomputed=tuple(sorted(set(base.facts) - set(load_ruleset().facts))),
+        uncomputed=tuple(sorted({f for r in (base, *laid) for f in unsupplied(r)})),
         differs=_differs(base),
     )
+
+
+def stack_lines(laid: RuleSet) -> list[str]:
+    """Layer by layer what a stack changes, what it lets through, and which rules its pins silence."""
+    assert laid.profile is not None
+    out = []
+    for layer in laid.profile.layers:
+        does = f"LOOSENS ({len(layer.loosened)}), signed" if layer.loosened else "only tightens"
+        pin = "" if layer.pinned else ", pins nothing: a DRAFT on whatever stands below"
+        out.append(f"layer {layer.id} ({layer.level}): {does}, {len(layer.changes)} changes{pin}")
+        loose = {one.what for one in layer.loosened}
+        out += [f"  {'LOOSER ' if change in loose else ''}{change}" for change in layer.changes]
+    return out + [f"  {line}" for line in silenced(laid)]
 
 
 def silenced(tightened: RuleSet) -> list[str]:
@@ -141,12 +164,16 @@ def silenced(tightened: RuleSet) -> list[str]:
             for r in tightened.rules
             if r.in_force
             and (
-                any(c.fact == fact and not compare(c.comparator, value, c.limit) for c in r.when)
-                or (r.require and all(c.fact == fact and compare(c.comparator, value, c.limit) for c in r.require))
+                any(c.fact == fact and not c.named and not compare(c.comparator, value, c.limit) for c in r.when)
+                or (r.require and all(c.fact == fact and _meets(c, value) for c in r.require))
             )
         ]
         out.append(f"pins {fact}, which is declared otherwise: silences {', '.join(quiet) or 'no rule'}")
     return out
+
+
+def _meets(condition: Condition, value: FactValue) -> bool:
+    return not condition.named and compare(condition.comparator, value, condition.limit)
 
 
 def _differs(base: RuleSet) -> tuple[str, ...]:

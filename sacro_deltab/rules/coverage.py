@@ -109,6 +109,8 @@ def _dead(rules: list[Rule]) -> Iterator[Gap]:
         for c in rule.when:
             by_fact.setdefault(c.fact, []).append(c)
         for fact, conditions in by_fact.items():
+            if any(c.named for c in conditions):
+                continue
             if not any(admits(conditions, v) for v in samples(conditions)):
                 yield Gap("rule", rule.id, str(conditions[0].place), f"can never speak: no {fact} meets its when")
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..base.errors import InputError
 from ..base.findings import Effect
 from .comparators import COMPARATORS
-from .limits import LIMITS
+from .limits import named_limit
 from .model import Condition, Constant, Form, Rule, RuleSet
 from .schema_check import did_you_mean
 from .strictness import condition_words
@@ -34,7 +34,7 @@ def condition_reading(ruleset: RuleSet, c: Condition) -> str:
         return f"it is not so that {reads}"
     comparator = COMPARATORS[c.comparator]
     if c.named:
-        limit = LIMITS[str(c.limit)].symbol
+        limit = named_limit(str(c.limit)).symbol
     elif c.comparator == "outside" and isinstance(c.limit, tuple):
         limit = f"{c.limit[0]} to {c.limit[1]}"
     else:
@@ -53,11 +53,11 @@ def _about(ruleset: RuleSet, rule: Rule) -> str:
 def rule_sentence(ruleset: RuleSet, rule: Rule) -> str:
     """The rule in words: for these outputs, when these facts hold, this is required; otherwise that."""
     about = f"{_about(ruleset, rule)}{f', for each {rule.for_each}' if rule.for_each else ''}"
-    when = " and ".join(condition_reading(ruleset, c) for c in rule.when)
+    when = _all_and_any(ruleset, rule.when, rule.any_when)
     about = about[:1].upper() + about[1:]
     opening = f"{about}: when {when}, " if when else f"{about}: "
     if rule.verb == "require":
-        wanted = " and ".join(condition_reading(ruleset, c) for c in rule.require)
+        wanted = _all_and_any(ruleset, rule.require, rule.any_require)
         outcome = "it goes to a person" if rule.otherwise is Effect.REVIEW else "it cannot leave"
         return f"{opening}it is required that {wanted}; otherwise {outcome}."
     if rule.verb == "forbid":
@@ -67,15 +67,26 @@ def rule_sentence(ruleset: RuleSet, rule: Rule) -> str:
     return f"{opening}{deed_words(rule)}."
 
 
+def _all_and_any(
+    ruleset: RuleSet, every: tuple[Condition, ...], alternatives: tuple[tuple[Condition, ...], ...]
+) -> str:
+    """Conditions that must all hold, then those of which one must."""
+    said = [condition_reading(ruleset, c) for c in every]
+    ways = [" and ".join(condition_reading(ruleset, c) for c in one) for one in alternatives]
+    return " and ".join([*said, *([f"({'; or '.join(ways)})"] if ways else [])])
+
+
 def rule_form(rule: Rule) -> str:
     """The rule with the names of the rule language, for those who edit the files."""
     parts = [f"applies to {', '.join(rule.applies_to)}"]
     if rule.for_each:
         parts.append(f"for each {rule.for_each}")
-    if rule.when:
-        parts.append("when " + " and ".join(condition_words(c) for c in rule.when))
-    if rule.require:
-        parts.append("require " + " and ".join(condition_words(c) for c in rule.require))
+    for word, every, some in (("when", rule.when, rule.any_when), ("require", rule.require, rule.any_require)):
+        said = [condition_words(c) for c in every]
+        said += [f"any of ({'; '.join(' and '.join(condition_words(c) for c in one) for one in some)})"] if some else []
+        if said:
+            parts.append(f"{word} " + " and ".join(said))
+    if rule.verb == "require":
         parts.append(f"otherwise {rule.otherwise.value if rule.otherwise else ''}")
     return "; ".join(parts)
 

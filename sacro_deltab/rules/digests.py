@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..base.canonical import canonical_json
-from .model import Condition, FactSpec, Rule, RuleSet
+from .model import Condition, FactSpec, PolicyDecision, Rule, RuleSet
 
 _FACT = ("type", "values", "minimum", "maximum", "above", "below", "after", "raw", "optional", "part_value", "unit")
 
@@ -37,6 +37,12 @@ def semantic_digest(ruleset: RuleSet) -> str:
             "pins": {} if ruleset.profile is None else {k: _number(v) for k, v in ruleset.profile.attest.items()},
         }
     )
+
+
+def decision_digest(decision: PolicyDecision) -> str:
+    """Digest of the full text of a decision, which a signature covers."""
+    text = [decision.id, decision.ask, decision.choose, decision.instead, decision.reason, decision.direction]
+    return _sha([*text, list(decision.clauses)])
 
 
 def _sha(value: Any) -> str:
@@ -68,6 +74,8 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "otherwise": None if rule.otherwise is None else rule.otherwise.value,
         "ask": rule.ask,
         "waivable": rule.waivable,
+        **({"any_when": [_conditions(one) for one in rule.any_when]} if rule.any_when else {}),
+        **({"any_require": [_conditions(one) for one in rule.any_require]} if rule.any_require else {}),
     }
 
 

@@ -1,4 +1,4 @@
-"""Completion and hover for editors: the vocabulary written into `schemas/ruleset.schema.json`.
+"""Completion and hover for editors: the vocabulary written into `schemas/ruleset.schema.json`; pins of packaged layers.
 
 The schema stays open (a name it does not list is left to the loader, which knows what was meant), so a new rule
 touches YAML only; after a new fact, output, clause or decision, `python -m sacro_deltab.rules.editor` renews it.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import sys
 from typing import Any
 
 from ..base import resources
+from .digests import semantic_digest
 from .loader import load_base
 from .model import FactSpec, RuleSet
 
@@ -31,7 +33,8 @@ def with_vocabulary(schema: dict[str, Any], ruleset: RuleSet) -> dict[str, Any]:
     defs = out["$defs"]
     facts = ruleset.facts.values()
     comparators = {"$ref": "#/$defs/comparators"}
-    defs["conditions"]["properties"] = {f.name: {**comparators, "description": _hover(f)} for f in facts}
+    any_of = {"any_of": defs["conditions"]["properties"]["any_of"]}
+    defs["conditions"]["properties"] = {f.name: {**comparators, "description": _hover(f)} for f in facts} | any_of
     defs["example"]["properties"]["given"]["properties"] = {f.name: {"description": _hover(f)} for f in facts}
     names = [*ruleset.groups, *ruleset.outputs]
     for key in [k for k in defs if k == "rule" or k.startswith("rule_")]:
@@ -52,11 +55,24 @@ def render(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
+def pinned(text: str, ruleset: RuleSet) -> str:
+    """A packaged layer's file with the pin renewed: the law below it is in the same box."""
+    return re.sub(r'(  on: \{id: [a-z-]+, version: )"[^"]*", sha256: "?[0-9a-f]{64}"?', _pin(ruleset), text)
+
+
+def _pin(ruleset: RuleSet) -> str:
+    return rf'\g<1>"{ruleset.version}", sha256: "{semantic_digest(ruleset)}"'
+
+
 def main() -> None:
-    """Write the schema of the packaged rule set's vocabulary."""
+    """Write the schema of the packaged rule set's vocabulary, and the pins of the layers packaged with it."""
+    ruleset = load_base()
     path = resources.data_root() / "schemas" / "ruleset.schema.json"
-    path.write_text(render(with_vocabulary(resources.schema("ruleset"), load_base())), encoding="utf-8")
+    path.write_text(render(with_vocabulary(resources.schema("ruleset"), ruleset)), encoding="utf-8")
     sys.stdout.write(f"{path}\n")
+    for layer in sorted((resources.rules_dir() / "layers").glob("*.yaml")):
+        layer.write_text(pinned(layer.read_text(encoding="utf-8"), ruleset), encoding="utf-8")
+        sys.stdout.write(f"{layer}\n")
 
 
 if __name__ == "__main__":

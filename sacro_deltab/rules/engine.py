@@ -23,7 +23,7 @@ from .comparators import compare
 from .evaluate import Lack, Outcome, Scope, evaluate
 from .facts import Fact, Facts, Part, Provider
 from .findings import collect_findings
-from .limits import LIMITS
+from .limits import named_limit
 from .model import Rule, RuleSet
 from .noised import advice_of, is_raw_rule, protected_by_noise, without_raw
 from .types import Action, Advice, Decision
@@ -45,7 +45,7 @@ def decide(
     Parameters
     ----------
     ruleset
-        A loaded rule set, with or without a profile. Facts that the profile pins are added as attested.
+        A loaded rule set, with or without layers. Facts that a layer pins are added as attested.
     facts
         Everything measured, declared, attested or read from a ledger about the output; parts for its cells.
     waivers
@@ -122,7 +122,7 @@ def _unknown(ruleset: RuleSet, facts: Facts) -> Decision:
 
 
 def _with_pins(ruleset: RuleSet, facts: Facts) -> tuple[Facts, list[str]]:
-    """Add what the profile pins; a pin that something else contradicts is a problem, never an override."""
+    """Add what layers pin; a pin that something else contradicts is a problem, never an override."""
     if ruleset.profile is None:
         return facts, []
     conflicts: list[str] = []
@@ -132,7 +132,7 @@ def _with_pins(ruleset: RuleSet, facts: Facts) -> tuple[Facts, list[str]]:
         if given is None or given.by not in ruleset.facts[name].accept:
             added.append(Fact(name, value, Provider.ATTESTED))
         elif isinstance(given.value, bool) != isinstance(value, bool) or given.value != value:
-            conflicts.append(f"The fact {name} contradicts what the site profile pins")
+            conflicts.append(f"The fact {name} contradicts what a layer pins")
     return facts.with_facts(*added), conflicts
 
 
@@ -266,7 +266,7 @@ def facts_required(ruleset: RuleSet, output_type: str) -> frozenset[str]:
         for condition in rule.conditions:
             names.add(condition.fact)
             if condition.named:
-                names.update(LIMITS[str(condition.limit)].needs)
+                names.update(named_limit(str(condition.limit)).needs)
         if rule.deed == "label_band":
             names.add(rule.deed_args["fact"])
     return frozenset(names - {"output.known", "evidence.complete"})

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 from .build_rules import misfit
 from .comparators import compare
 from .facts import Fact, Facts, FactValue, Part, Provider
-from .limits import LIMITS, MissingFactError
+from .limits import MissingFactError, named_limit
 from .model import Condition, Rule, RuleSet
 
 
@@ -94,7 +94,7 @@ class Scope:
             return value
 
         try:
-            return LIMITS[str(condition.limit)].work_out(need, self.ruleset.parameters)
+            return named_limit(str(condition.limit)).work_out(need, self.ruleset.parameters)
         except (OverflowError, ZeroDivisionError, ValueError):
             return None
 
@@ -119,6 +119,22 @@ def _holds(scope: Scope, condition: Condition, part: Part | None) -> tuple[bool 
     return compare(condition.comparator, value, limit, named=condition.named), found, []
 
 
+def _any(
+    scope: Scope, alternatives: tuple[tuple[Condition, ...], ...], part: Part | None
+) -> tuple[bool | None, list[Failed], list[Lack]]:
+    """Whether one alternative holds: with it, what was found of it; else what was found against all, and missing."""
+    against: list[Failed] = []
+    lacks: list[Lack] = []
+    for one in alternatives:
+        results = [_holds(scope, condition, part) for condition in one]
+        if all(holds is True for holds, _, _ in results):
+            return True, [found for _, found, _ in results if found is not None], []
+        against += [found for holds, found, _ in results if holds is False and found is not None]
+        if not any(holds is False for holds, _, _ in results):
+            lacks += [lack for _, _, missing in results for lack in missing]
+    return (None if lacks else False), against, lacks
+
+
 def evaluate(scope: Scope, rule: Rule, part: Part | None = None) -> Outcome:
     """Judge one target by one rule. A false `when` is not_applicable even where other facts are missing."""
     held: list[Failed] = []
@@ -130,6 +146,12 @@ def evaluate(scope: Scope, rule: Rule, part: Part | None = None) -> Outcome:
         lacks += missing
         if found is not None:
             held.append(found)
+    if rule.any_when:
+        true, found_too, missing = _any(scope, rule.any_when, part)
+        if true is False:
+            return Outcome(rule, part, applies=False)
+        held += found_too
+        lacks += missing
     if lacks:
         return Outcome(rule, part, applies=True, met=False, lacks=tuple(lacks))
     failed: list[Failed] = []
@@ -138,4 +160,8 @@ def evaluate(scope: Scope, rule: Rule, part: Part | None = None) -> Outcome:
         lacks += missing
         if holds is False and found is not None:
             failed.append(found)
+    if rule.any_require:
+        true, found_too, missing = _any(scope, rule.any_require, part)
+        lacks += missing
+        failed += [] if true is True else found_too
     return Outcome(rule, part, True, not failed and not lacks, tuple(held), tuple(failed), tuple(lacks))

@@ -21,7 +21,7 @@ class Provider(Enum):
     COMPUTED = "computed"  # measured by the package from the data, in this process
     RECORDED = "recorded"  # measured by a session and read back from its evidence: not re-derived
     DECLARED = "declared"  # said by the researcher
-    ATTESTED = "attested"  # said by TRE staff or pinned by a site profile
+    ATTESTED = "attested"  # said by TRE staff or pinned by a layer
     LEDGER = "ledger"  # read from a privacy-budget ledger
 
 

@@ -8,13 +8,18 @@ from pathlib import Path
 
 from ..base.errors import RuleSetError
 from ..base.resources import rules_dir
+from .layers import load_ruleset
 from .model import RuleSet
 from .own_tests import faults
-from .profiles import load_ruleset
+from .seals import NOBODY, Seals
 
 
 def judging_ruleset(
-    source: str | Path | None = None, *, profile: str | Path | None = None, draft: bool = False
+    source: str | Path | None = None,
+    *,
+    profile: str | Path | None = None,
+    draft: bool = False,
+    seals: Seals = NOBODY,
 ) -> RuleSet:
     """Load a rule set to judge outputs by it.
 
@@ -28,8 +33,8 @@ def judging_ruleset(
     RuleSetError
         It does not load, is retired (it serves `verify` only), or fails its own tests or proofs without `draft`.
     """
-    ruleset = load_ruleset(source, profile=profile)
-    if ruleset.status == "retired":
+    ruleset = load_ruleset(source, profile=profile, seals=seals)
+    if ruleset.state == "retired":
         raise RuleSetError(
             f"{ruleset.id} {ruleset.version} is retired: it serves `verify` of old certificates only",
             path=ruleset.folder,
@@ -43,7 +48,7 @@ def judging_ruleset(
             path=ruleset.folder,
             next_step="`rules test` lists them. With --draft it judges all the same, and every record says DRAFT.",
         )
-    return replace(ruleset, status="draft") if found else ruleset
+    return replace(ruleset, state="draft") if found else ruleset
 
 
 def _is_packaged(ruleset: RuleSet) -> bool:

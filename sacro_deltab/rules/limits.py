@@ -140,6 +140,17 @@ LIMITS: dict[str, NamedLimit] = {
     )
 }
 
+OTHER_FACT = "fact "  # a limit `fact NAME` is the value of another fact
+
+
+def named_limit(name: str) -> NamedLimit:
+    """The limit of this name, or the value of another fact; KeyError for neither."""
+    if not name.startswith(OTHER_FACT):
+        return LIMITS[name]
+    other = name.removeprefix(OTHER_FACT)
+    return NamedLimit(name, (other,), lambda fact, _numbers: fact(other), other)
+
+
 # (stricter, looser) for "at least": the classical σ is never below the analytic one where ε ≤ 1, the most a release
 # may spend; for "at most": min(cap, 1/N²) ≤ 1/N² ≤ 1/N.
 AT_LEAST_ORDER = (("gaussian_sigma_classical", "gaussian_sigma_analytic"),)

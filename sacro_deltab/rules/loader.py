@@ -79,15 +79,27 @@ def digest(files: Mapping[str, bytes]) -> str:
 
 
 class RuleSetProblems(RuleSetError):
-    """A rule set, profile or waiver that does not load, with all its problems."""
+    """A rule set, layer or waiver that does not load, with all its problems."""
 
     def __init__(self, what: str, problems: tuple[Problem, ...]) -> None:
-        lines = "\n".join(f"  {problem}" for problem in problems)
+        lines = "\n".join(f"  {problem}{pictured(problem.place)}" for problem in problems)
         count = f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"
         super().__init__(
             f"{what} does not load: {count}\n{lines}\n", next_step="Mend them; nothing is judged by it until then."
         )
         self.problems = problems
+
+
+def pictured(place: Place) -> str:
+    """The line of the file with a caret under the place; nothing where the file cannot be read any more."""
+    try:
+        line = Path(place.path).read_text(encoding="utf-8").splitlines()[place.line - 1]
+    except (OSError, UnicodeDecodeError, IndexError):
+        return ""
+    start = max(0, place.column - 60)
+    shown = "".join(c if c.isprintable() else " " for c in line[start : start + 100])
+    number = f"    {place.line} | "
+    return f"\n{number}{shown}\n{' ' * (len(number) - 2)}| {' ' * (place.column - 1 - start)}^"
 
 
 def raise_problems(problems: list[Problem], what: str) -> None:
@@ -97,8 +109,13 @@ def raise_problems(problems: list[Problem], what: str) -> None:
         raise RuleSetProblems(what, tuple(sorted(unique, key=lambda p: (p.place.path, p.place.line, p.place.column))))
 
 
-def load_base(source: str | Path | None = None, *, constants: Mapping[str, float] | None = None) -> RuleSet:
-    """The rule set without a profile, with other `constants` where given; RuleSetError lists all errors."""
+def load_base(
+    source: str | Path | None = None,
+    *,
+    constants: Mapping[str, float] | None = None,
+    added: tuple[tuple[str, bytes], ...] = (),
+) -> RuleSet:
+    """The rule set without layers, but with the constants and additions of layer files; an error lists all errors."""
     folder = find_folder(source)
     paths = rule_files(folder)
     if not any(p.name == "ruleset.yaml" for p in paths):
@@ -107,7 +124,7 @@ def load_base(source: str | Path | None = None, *, constants: Mapping[str, float
         raw = tuple((p.name, read_file(p)) for p in paths)
     except UnreadableError as error:
         raise RuleSetError(f"cannot be read: {error.what}", path=folder) from error
-    return _parse(str(folder), raw + _below(raw), tuple(sorted((constants or {}).items())))
+    return _parse(str(folder), raw + _below(raw), tuple(sorted((constants or {}).items())), added)
 
 
 BELOW = "below/"  # in front of the names of files that a rule set takes from the one it stands on
@@ -126,12 +143,19 @@ def _below(raw: tuple[tuple[str, bytes], ...]) -> tuple[tuple[str, bytes], ...]:
 
 
 @lru_cache(maxsize=16)
-def _parse(folder: str, raw: tuple[tuple[str, bytes], ...], overrides: tuple[tuple[str, float], ...] = ()) -> RuleSet:
+def _parse(
+    folder: str,
+    raw: tuple[tuple[str, bytes], ...],
+    overrides: tuple[tuple[str, float], ...] = (),
+    added: tuple[tuple[str, bytes], ...] = (),
+) -> RuleSet:
     """Three passes, each over what the passes before left sound, so that one run names every mistake once."""
     draft = Draft(Path(folder), raw=dict(raw))
     for name, content in raw:
         draft.files[name] = read_marked(Path(folder) / name, str(Path(folder) / name), raw=content)
     _take_below(draft)
+    for path, content in added:
+        _add_layer(draft, path, content)
     constants = _constants(draft, dict(overrides))
     for name in _SPECIAL:
         if name not in draft.files:
@@ -180,6 +204,20 @@ def _take_below(draft: Draft) -> None:
     for kind in only:
         if kind not in theirs["outputs"]:
             main.problems.append(Problem(main.place("vocabulary", "kinds"), f"the set below knows no kind {kind!r}"))
+
+
+def _add_layer(draft: Draft, path: str, content: bytes) -> None:
+    """What a layer adds: its rules as one more file, its kinds and facts as words (their shape is checked already)."""
+    marked = read_marked(Path(path), path, raw=content)
+    main, data = draft.files.get("ruleset.yaml"), marked.data
+    marked.data = {"section": f"Layer {(data.get('layer') or data['profile'])['id']}", "rules": data.get("rules", [])}
+    draft.files[f"~{path}"] = marked  # after all files of the set
+    for key, home in (("kinds", "outputs"), ("facts", "facts")):
+        for name, spec in data.get(key, {}).items():
+            words = main.data["vocabulary"][home] if main is not None else {}
+            if name in words:
+                draft.problem(marked.key_place(key, name), f"{name} is known below: a layer adds what is new")
+            words[name] = spec
 
 
 def _constants(draft: Draft, overrides: dict[str, float]) -> dict[str, Constant]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .comparators import COMPARATORS
 from .evaluate import Failed, Lack, Outcome
-from .limits import LIMITS
+from .limits import named_limit
 from .model import Condition, Rule, RuleSet
 
 CELLS_OUTSIDE = "Some cells of this output are replaced by the mark, so that no small group can be seen or worked out."
@@ -36,7 +36,7 @@ def limit_words(condition: Condition, limit: Any, *, inside: bool) -> str:
     """The limit as a sentence says it; outside, a named limit shows its symbol, since 1/N² would show N."""
     comparator = COMPARATORS[condition.comparator]
     if condition.named:
-        symbol = LIMITS[str(condition.limit)].symbol
+        symbol = named_limit(str(condition.limit)).symbol
         shown = f"{symbol}, here {words(limit)}" if inside and limit is not None else symbol
         if inside and limit is None:
             shown = f"{symbol}, which is undefined here"
@@ -125,7 +125,7 @@ def lack_next_step(ruleset: RuleSet, fact: str) -> str:
     ways = {
         "computed": "Export again from a session of this package, or recompute with --cohort.",
         "declared": "Say it in the file given with --declare.",
-        "attested": "TRE staff say it in the file given with --attest, or in the site profile.",
+        "attested": "TRE staff say it in the file given with --attest, or in a layer.",
         "ledger": "Give the ledger with --ledger.",
     }
     return ways[ruleset.facts[fact].by]

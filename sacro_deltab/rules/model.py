@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from ..base.digests import sha256_hex
 from ..base.findings import Effect
 from .facts import FactValue, Provider
 
@@ -70,6 +71,8 @@ class Rule:
     for_each: str | None = None
     when: tuple[Condition, ...] = ()
     require: tuple[Condition, ...] = ()
+    any_when: tuple[tuple[Condition, ...], ...] = ()  # alternatives, of which one must hold besides `when`
+    any_require: tuple[tuple[Condition, ...], ...] = ()  # … besides `require`
     otherwise: Effect | None = None
     deed: str | None = None
     deed_args: Mapping[str, Any] = field(default_factory=dict)
@@ -88,8 +91,8 @@ class Rule:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """`when` and `require` together."""
-        return self.when + self.require
+        """Everything that `when` and `require` say, alternatives among it."""
+        return self.when + self.require + tuple(c for one in (*self.any_when, *self.any_require) for c in one)
 
     @property
     def in_force(self) -> bool:
@@ -219,34 +222,83 @@ class Document:
 
 @dataclass(frozen=True)
 class PolicyDecision:
-    """Where the documents are silent or disagree: question, choice, reading not taken, clauses, signature."""
+    """Where the documents are silent or disagree: question, choice, reading not taken, clauses, and who signed it."""
 
     id: str
     ask: str
     choose: str
     instead: str
     clauses: tuple[str, ...]
-    signed: Mapping[str, str] | None
     direction: str | None
     place: Place
     reason: str | None = None
+    signed: Mapping[str, str] | None = None  # where a signature of the committee over this very text holds
 
 
 @dataclass(frozen=True)
-class ProfileInfo:
-    """A site profile as loaded: pinned facts and ledgers travel with the rule set it tightened."""
+class Loosened:
+    """What a layer that the committee signed lets through and the law below does not, and for which kinds."""
+
+    layer: str
+    what: str
+    outputs: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer as it was laid: `network`, `tre` or `project`, its digest, and what it changes in words."""
 
     id: str
+    level: str
+    version: str
     title: str
     sha256: str
+    pinned: bool
+    changes: tuple[str, ...] = ()
+    loosened: tuple[Loosened, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The layers on a rule set, lowest first, with what they pin. Its id is that of the top one."""
+
+    layers: tuple[Layer, ...]
     attest: Mapping[str, FactValue]
     ledgers: tuple[Mapping[str, str], ...]
-    changes: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Id of the top layer, by which records name the stack."""
+        return self.layers[-1].id
+
+    @property
+    def title(self) -> str:
+        """Title of the top layer."""
+        return self.layers[-1].title
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the one layer's file, or of the digests of all."""
+        digests = [layer.sha256 for layer in self.layers]
+        return digests[0] if len(digests) == 1 else sha256_hex("".join(digests).encode())
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What all the layers change, lowest first."""
+        return tuple(change for layer in self.layers for change in layer.changes)
+
+    @property
+    def loosened(self) -> tuple[Loosened, ...]:
+        """What layers signed by the committee let through."""
+        return tuple(one for layer in self.layers for one in layer.loosened)
 
 
 @dataclass(frozen=True)
 class RuleSet:
-    """A loaded, checked rule set. Equal files give an equal `sha256`; the profile has a digest of its own."""
+    """A loaded, checked rule set. Equal files give an equal `sha256`; its layers have digests of their own.
+
+    `state` is draft until a signature of the committee over this very text holds, then approved; retired after its end.
+    """
 
     id: str
     version: str
@@ -269,8 +321,9 @@ class RuleSet:
     constants: Mapping[str, Constant] = field(default_factory=dict)
     forms: Mapping[str, Form] = field(default_factory=dict)
     changes: tuple[Mapping[str, str], ...] = ()
-    approvals: tuple[Mapping[str, str], ...] = ()
-    profile: ProfileInfo | None = None
+    state: str = "draft"
+    gone: tuple[str, ...] = ()
+    profile: Stack | None = None
     _by_id: Mapping[str, Rule] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -278,9 +331,12 @@ class RuleSet:
 
     @property
     def name(self) -> str:
-        """Id and version as every record prints them; DRAFT where nobody has approved the set."""
-        mark = "" if self.status in ("approved", "retired") else " DRAFT"
-        return f"{self.id} {self.version}{mark}"
+        """Id and version as every record prints them; DRAFT until the committee has approved the set."""
+        return f"{self.id} {self.version}" + ("" if self.state == "approved" else f" {self.state.upper()}")
+
+    def loosened_for(self, kind: str) -> tuple[Loosened, ...]:
+        """What signed layers let through for one kind of output."""
+        return () if self.profile is None else tuple(one for one in self.profile.loosened if kind in one.outputs)
 
     @property
     def output_types(self) -> frozenset[str]:
@@ -317,5 +373,5 @@ class RuleSet:
         return tuple(rule for rule in self.rules if rule.in_force and output_type in rule.outputs)
 
     def statement(self) -> dict[str, str]:
-        """Id, version and digest, as every record carries them."""
-        return {"id": self.id, "version": self.version, "sha256": self.sha256}
+        """Id, version, digest and state, as every record carries them."""
+        return {"id": self.id, "version": self.version, "sha256": self.sha256, "state": self.state}

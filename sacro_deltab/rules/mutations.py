@@ -10,7 +10,7 @@ from typing import Any
 from ..base.findings import Effect
 from .comparators import COMPARATORS
 from .examples import run_example
-from .limits import LIMITS
+from .limits import LIMITS, named_limit
 from .model import Condition, Rule, RuleSet
 from .strictness import condition_words
 
@@ -92,8 +92,26 @@ def mutations(ruleset: RuleSet, rule: Rule) -> Iterator[Mutation]:
                 words = condition_words(other) if other else "dropped"
                 what = f"{condition_words(condition)} → {words}"
                 yield Mutation(rule, _with(rule, key, swapped), kind, what, condition.place.line)
+    yield from _alternatives(ruleset, rule)
     yield from _effects(rule)
     yield from _results(rule)
+
+
+def _alternatives(ruleset: RuleSet, rule: Rule) -> Iterator[Mutation]:
+    """An alternative of `any_of` dropped, or one of its conditions changed."""
+    for name in ("any_when", "any_require"):
+        held: tuple[tuple[Condition, ...], ...] = getattr(rule, name)
+        for index, one in enumerate(held):
+            forms = [("condition", held[:index] + held[index + 1 :], f"alternative {index + 1} dropped")]
+            for place, condition in enumerate(one):
+                for kind, other in _conditions(ruleset, condition):
+                    changed = one[:place] + ((other,) if other else ()) + one[place + 1 :]
+                    words = condition_words(other) if other else "dropped"
+                    what = f"{condition_words(condition)} → {words}"
+                    forms.append((kind, (*held[:index], changed, *held[index + 1 :]), what))
+            for kind, form, what in forms:
+                other_rule = replace(rule, any_when=form) if name == "any_when" else replace(rule, any_require=form)
+                yield Mutation(rule, other_rule, kind, what, one[0].place.line)
 
 
 def _with(rule: Rule, key: str, conditions: tuple[Condition, ...]) -> Rule:
@@ -119,8 +137,10 @@ _OTHER_WORDS = {
 
 def _limits(ruleset: RuleSet, c: Condition) -> Iterator[Any]:
     spec = ruleset.facts[c.fact]
+    if c.named and str(c.limit) not in LIMITS:
+        return
     if c.named:
-        mine = set(LIMITS[str(c.limit)].needs)
+        mine = set(named_limit(str(c.limit)).needs)
         yield from (name for name, one in LIMITS.items() if name != c.limit and set(one.needs) <= mine)
     elif isinstance(c.limit, bool):
         yield not c.limit

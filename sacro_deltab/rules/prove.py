@@ -9,7 +9,7 @@ from typing import Any
 from ..base.findings import Effect
 from .model import Rule, RuleSet
 from .requirements import Requirement, Requirements, load_requirements
-from .solve import Found, passing
+from .solve import Found, passing, ways_to_fire
 from .strictness import restricts
 
 WAIVABLE = ("by_dac", "by_dac_individual", "never")
@@ -151,8 +151,8 @@ def decides(ruleset: RuleSet, rule: Rule, kind: str) -> Found | None:
         others = [r for r in others if r.deed == rule.deed and dict(r.deed_args) == dict(rule.deed_args)]
     if rule.deed in ("suppress_complement",):
         others = [r for r in others if r.deed == rule.deed]
-    for broken in rule.require or (None,):
-        found = passing(ruleset.facts, rule.when, others, broken)
+    for given, broken in ways_to_fire(rule):
+        found = passing(ruleset.facts, given, others, broken)
         if found is not None:
             return found
     return None
@@ -211,8 +211,8 @@ def let_through(old: RuleSet, new: RuleSet) -> list[Gap]:
                 if (restricts(rule) and restricts(r) and rule_effect(r).rank <= effect.rank)
                 or (r.deed == rule.deed and not restricts(rule) and dict(r.deed_args) == dict(rule.deed_args))
             ]
-            for broken in rule.require or (None,):
-                found = passing(facts, rule.when, others, broken)
+            for given, broken in ways_to_fire(rule):
+                found = passing(facts, given, others, broken)
                 if found is not None:
                     out.append(Gap(rule.id, kind, f"{effect.value} becomes less for {found}"))
                     break

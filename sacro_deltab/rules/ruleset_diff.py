@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
-from ..base.findings import Effect
-from .digests import rule_digest
-from .engine import decide
-from .facts import Facts
 from .model import FactSpec, Rule, RuleSet
-from .stored import below
+from .replay import UNKNOWN, Replayed
 from .strictness import Change, Direction, overall, restricts, rule_changes
 
 _FACT_FIELDS = (  # of which a change may change verdicts
@@ -31,21 +26,6 @@ class RuleDiff:
     title: str
     direction: Direction
     changes: tuple[Change, ...] = ()
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """One stored output judged by both rule sets."""
-
-    path: str
-    name: str
-    before: str
-    after: str
-
-    @property
-    def changed(self) -> bool:
-        """Whether the effect differs."""
-        return self.before != self.after
 
 
 def diff(old: RuleSet, new: RuleSet) -> list[RuleDiff]:
@@ -184,50 +164,6 @@ def _facts(old: Mapping[str, FactSpec], new: Mapping[str, FactSpec]) -> Iterator
             yield RuleDiff("fact", name, kind, b.means, direction, tuple(changes))
 
 
-UNKNOWN = "unknown"
-
-
-def replay(old: RuleSet, new: RuleSet, folders: list[Path]) -> list[Replayed]:
-    """Judge every stored output below the given folders by both rule sets; waivers are left out.
-
-    Stored facts hold what the old set made of the tables: which cells are marked, what can be worked out from them.
-    Where the new set marks, protects or rounds otherwise, that has to be made again from the people, and so the answer
-    for a table, and for every output that came after it in its session, is `unknown`.
-    """
-    otherwise = _tables_change(old, new)
-    out = []
-    shaken: set[Path] = set()  # files in which a table may have other marks now
-    for path, facts in below(folders):
-        before, after = decide(old, facts).effect.value, decide(new, facts).effect.value
-        if otherwise and _is_table(new, facts):
-            shaken.add(path)
-        if (path in shaken and Effect(after) is not Effect.BLOCK) or (path in shaken and _rests_on_tables(new, facts)):
-            after = UNKNOWN
-        out.append(Replayed(str(path), facts.output_name, before, after))
-    return out
-
-
-def _is_table(ruleset: RuleSet, facts: Facts) -> bool:
-    known = ruleset.rules_for(facts.output_type) if facts.output_type in ruleset.outputs else ()
-    return any(rule.deed in ("suppress", "suppress_complement") and rule.for_each != "quantile" for rule in known)
-
-
-def _rests_on_tables(ruleset: RuleSet, facts: Facts) -> bool:
-    """Whether a block may come from marks that the new set would place otherwise."""
-    after = {name for name, spec in ruleset.facts.items() if spec.after}
-    blocking = {r for f in decide(ruleset, facts).findings if f.effect is Effect.BLOCK for r in f.rules}
-    return all(any(c.fact in after for c in ruleset.rule(r).conditions) for r in blocking)
-
-
-def _tables_change(old: RuleSet, new: RuleSet) -> bool:
-    """Whether the new set marks cells, protects or rounds otherwise."""
-
-    def deeds(ruleset: RuleSet) -> dict[str, str]:
-        return {r.id: rule_digest(ruleset, r) for r in ruleset.rules if r.in_force and r.verb == "do"}
-
-    return dict(old.parameters) != dict(new.parameters) or deeds(old) != deeds(new)
-
-
 def to_lines(found: list[RuleDiff], replayed: list[Replayed], *, asked: bool) -> list[str]:
     """For people."""
     if not found:
@@ -243,9 +179,9 @@ def to_lines(found: list[RuleDiff], replayed: list[Replayed], *, asked: bool) ->
     if asked:
         flips = [r for r in replayed if r.changed]
         unknown = sum(r.after == UNKNOWN for r in replayed)
-        said = f", of which {unknown} cannot be known without the people" if unknown else ""
+        said = f", of which {unknown} cannot be known" if unknown else ""
         out.append(f"Replayed on {len(replayed)} stored outputs: {len(flips)} judged differently{said}.")
-        out += [f"  {r.name}  {r.before} → {r.after}  ({r.path})" for r in flips]
+        out += [f"  {r.name}  {r.before} → {r.after}{r.groups()}  ({r.path})" for r in flips]
     return out
 
 
@@ -270,7 +206,16 @@ def to_json(
     }
     if asked:
         data["replayed"] = [
-            {"path": r.path, "output": r.name, "before": r.before, "after": r.after, "changed": r.changed}
+            {
+                "path": r.path,
+                "output": r.name,
+                "before": r.before,
+                "after": r.after,
+                "changed": r.changed,
+                "shown": sorted(r.shown),
+                "marked": sorted(r.marked),
+                "why_unknown": r.why,
+            }
             for r in replayed
         ]
     return data

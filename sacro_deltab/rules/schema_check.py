@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
+from ..base.resources import schema
 from ..base.schemas import Fault, faults
 from .marked_yaml import MarkedFile, Problem
 
@@ -50,8 +52,32 @@ def _report(marked: MarkedFile, fault: Fault, where: tuple[Any, ...], rule: str 
                 text = f"unknown key {key!r}{did_you_mean(key, fault.known)}{hint}"
                 marked.problems.append(Problem(place, text, rule))
         return
+    if fault.keyword == "propertyNames" and isinstance(fault.instance, dict):
+        known = [*schema("ruleset")["$defs"]["conditions"]["properties"]]
+        for key in (k for k in fault.instance if not _NAME.fullmatch(str(k))):
+            text = f"no fact {key!r}{did_you_mean(key, known)}"
+            marked.problems.append(Problem(marked.key_place(*where, key), text, rule))
+        return
+    if fault.keyword == "type" and isinstance(fault.instance, str) and fault.wanted == "object" and _is_fact(where):
+        text = f"{where[-1]!r} needs a comparator and a limit: write {{{_comparison(fault.instance)}}}"
+        marked.problems.append(Problem(marked.place(*where), text, rule))
+        return
     place = marked.key_place(*where) if fault.keyword == "required" else marked.place(*where)
     marked.problems.append(Problem(place, _sentence(fault, where), rule))
+
+
+_NAME = re.compile(r"[a-z_]+(\.[a-z_]+)*")
+_SIGNS = {">=": "at_least", "<=": "at_most", ">": "more_than", "<": "less_than", "=": "is", "==": "is"}
+
+
+def _is_fact(where: tuple[Any, ...]) -> bool:
+    return len(where) > 1 and where[-2] in ("when", "require")
+
+
+def _comparison(text: str) -> str:
+    """`>= 20` as the language says it."""
+    found = re.fullmatch(r"(>=|<=|==|=|>|<)\s*(\S+)", text.strip())
+    return f"{_SIGNS[found[1]]}: {found[2]}" if found else "at_least: …"
 
 
 def _sentence(fault: Fault, where: tuple[Any, ...]) -> str:

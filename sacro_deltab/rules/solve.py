@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from .comparators import compare
@@ -98,13 +99,13 @@ def passing(
     facts: Mapping[str, FactSpec],
     given: Sequence[Condition],
     rules: Sequence[Rule],
-    broken: Condition | None = None,
+    broken: Sequence[Condition] = (),
 ) -> Found | None:
-    """A case in which `given` holds, `broken` does not, and no rule fires; None is the proof that there is none."""
-    said = [*given, *(() if broken is None else (broken,))]
+    """A case in which `given` holds, nothing `broken` does, and no rule fires; None is the proof that there is none."""
+    said = [*given, *broken]
     case = all_hold(domains(facts, [*said, *(c for r in rules for c in r.conditions)]), given)
-    if case is not None and broken is not None:
-        case = narrowed(case, broken, to=False)
+    for condition in broken:
+        case = None if case is None else narrowed(case, condition, to=False)
     found = None if case is None else _search(case, list(rules))
     if found is None:
         return None
@@ -125,7 +126,9 @@ def _search(case: Case, rules: list[Rule]) -> Case | None:
     """Let one rule after another through; a rule that cannot fire in this case needs no choice."""
     for place, rule in enumerate(rules):
         when = all_hold(case, rule.when)
-        if when is None or (rule.verb == "require" and all(_always(when, c) for c in rule.require)):
+        if when is None or (rule.any_when and all(all_hold(when, one) is None for one in rule.any_when)):
+            continue
+        if rule.verb == "require" and all(_always(when, c) for c in rule.require) and _any_always(when, rule):
             continue
         rest = rules[place + 1 :]
         for choice in _ways(case, rule):
@@ -138,11 +141,35 @@ def _search(case: Case, rules: list[Rule]) -> Case | None:
 
 def _ways(case: Case, rule: Rule) -> Iterable[Case]:
     """The cases in which the rule does not fire: what it requires holds, or a condition of its `when` does not."""
-    if rule.verb == "require" and (met := all_hold(case, rule.require)) is not None:
-        yield met
+    if rule.verb == "require":
+        for one in rule.any_require or ((),):
+            if (met := all_hold(case, (*rule.require, *one))) is not None:
+                yield met
     for condition in rule.when:
         if (turned := narrowed(case, condition, to=False)) is not None:
             yield turned
+    for picked in product(*rule.any_when) if rule.any_when else ():  # one condition of every alternative is false
+        turned = case
+        for condition in picked:
+            turned = None if turned is None else narrowed(turned, condition, to=False)
+        if turned is not None:
+            yield turned
+
+
+def ways_to_fire(rule: Rule) -> Iterable[tuple[tuple[Condition, ...], tuple[Condition, ...]]]:
+    """(what holds, what does not) in every way in which the rule fires."""
+    for when in rule.any_when or ((),):
+        given = (*rule.when, *when)
+        if rule.verb != "require":
+            yield given, ()
+        for broken in rule.require:
+            yield given, (broken,)
+        for picked in product(*rule.any_require) if rule.any_require else ():
+            yield given, tuple(picked)
+
+
+def _any_always(case: Case, rule: Rule) -> bool:
+    return not rule.any_require or any(all(_always(case, c) for c in one) for one in rule.any_require)
 
 
 def _always(case: Case, condition: Condition) -> bool:

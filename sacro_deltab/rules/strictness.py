@@ -144,6 +144,7 @@ def rule_changes(old: Rule, new: Rule) -> list[Change]:
     if not (restricts(old) and restricts(new)):
         whens = [Change(c.what, Direction.CHANGED) for c in whens]
     out += whens
+    out += _alternatives(old, new)
     out += _verb_changes(old, new)
     out += _scope_changes(old, new)
     if old.waivable != new.waivable:
@@ -163,6 +164,20 @@ def rule_changes(old: Rule, new: Rule) -> list[Change]:
         out.append(Change(f"status {old.status} → {new.status}", Direction.EDITORIAL))
     if _examples(old) != _examples(new):
         out.append(Change("examples changed", Direction.EDITORIAL))
+    return out
+
+
+def _alternatives(old: Rule, new: Rule) -> list[Change]:
+    """More alternatives under `require` let more through; under `when` they let the rule speak more often."""
+    out = []
+    for name, more in (("any_require", Direction.LOOSER), ("any_when", Direction.STRICTER)):
+        before, after = ({frozenset(c.key for c in one) for one in getattr(r, name)} for r in (old, new))
+        if before == after:
+            continue
+        direction = Direction.CHANGED
+        if before and after and restricts(new):
+            direction = more if before < after else _TURN[more] if after < before else Direction.CHANGED
+        out.append(Change(f"any_of of {name.removeprefix('any_')} differs", direction))
     return out
 
 

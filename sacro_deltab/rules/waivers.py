@@ -9,13 +9,16 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+from ..base.digests import sha256_hex
 from ..base.errors import RuleSetError
 from ..base.findings import Effect
+from ..base.opening import read_file
 from .digests import rule_digest, semantic_digest
 from .loader import first_at_each_place, raise_problems
 from .marked_yaml import MarkedFile, Problem, read_marked
 from .model import Place, Rule, RuleSet
 from .schema_check import check
+from .seals import NOBODY, Seals, beside
 from .types import Decision
 
 LONGEST_DAYS = 366
@@ -36,6 +39,7 @@ class Waiver:
     expires_on: date
     individual: bool = False
     place: Place | None = None
+    unsigned: bool = False  # the trust file knows the committee's keys, and none of them signed this file
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ def refusal(ruleset: RuleSet, rule: Rule, waiver: Waiver, today: date, output_sh
         return f"it was granted under another rule set, or {rule.id} asks something else now"
     if output_sha256 is None or waiver.output_sha256 != output_sha256:
         return "it names another output"
+    if waiver.unsigned:
+        return "nobody of the committee has signed it (`rules waiver sign`)"
     if today < waiver.granted_on:
         return f"it starts on {waiver.granted_on.isoformat()}"
     if today > waiver.expires_on:
@@ -97,8 +103,11 @@ def states(ruleset: RuleSet, waivers: Iterable[Waiver], today: date, soon_days: 
     return out
 
 
-def load_waivers(path: str | Path) -> tuple[Waiver, ...]:
-    """Read one waiver file, or every `*.yaml` of a folder. Raises RuleSetError with all problems of all files."""
+def load_waivers(path: str | Path, *, seals: Seals = NOBODY) -> tuple[Waiver, ...]:
+    """Read one waiver file, or every `*.yaml` of a folder. Raises RuleSetError with all problems of all files.
+
+    Where `seals` knows a committee, a waiver that it has not signed holds for nothing.
+    """
     where = Path(path)
     if not where.exists():
         raise RuleSetError("there is no such waiver file or folder", path=where)
@@ -115,7 +124,8 @@ def load_waivers(path: str | Path) -> tuple[Waiver, ...]:
             if waiver is not None and waiver.id in waivers:
                 marked.problems.append(Problem(marked.place("waiver", "id"), f"the id {waiver.id} is taken"))
             elif waiver is not None:
-                waivers[waiver.id] = waiver
+                signed = seals.find(beside(file), "waiver", waiver.id, sha256_hex(read_file(file)))
+                waivers[waiver.id] = replace(waiver, unsigned=seals.committee and signed is None)
         problems += _named(marked)
     raise_problems(problems, f"the waivers in {where}")
     return tuple(waivers.values())

@@ -14,6 +14,8 @@ from ..base.errors import InputError
 from ..base.verdicts import VERDICTS
 from ..judging.said import read_said
 from ..model.filling import fit_deltas
+from ..rules import load_base
+from ..rules.digests import semantic_digest
 from .pipeline import Outcome, carried_out, quiet_acro
 from .plan import Plan, Say, read
 from .releasing import release_all
@@ -42,7 +44,7 @@ ATTEST: dict[str, Any] = {
     "role": "tre_staff",
     "by": "SIMULATED TRE staff of the demonstration",
     "simulated": True,
-    "note": "Nobody said this: in a real TRE its staff fill this in, or its profile pins it.",
+    "note": "Nobody said this: in a real TRE its staff fill this in, or its layer pins it.",
     "facts": {"egress.route": "tre_airlock", "dp.noise_inside_tre": True},
 }
 
@@ -51,7 +53,7 @@ def run_demo(out: Path, ledger: str, say: Say, *, declare: Path | None = None, a
     """Make the simulated inputs, then do what `run` does, with a few outputs that must not leave.
 
     Beside the folder `NAME-inputs/` holds what researcher and TRE would supply: cohort, basis, declaration,
-    attestation, and a profile that pins the ledger of this demonstration. `declare` and `attest`: files to take in the
+    attestation, and a layer that pins the ledger of this demonstration. `declare` and `attest`: files to take in the
     place of the simulated ones.
     """
     inputs = out.with_name(f"{out.name}-inputs")
@@ -98,13 +100,15 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
     pin = ledger.pin()
     _said(plan.declare, folder / "declare.json", DECLARE, "researcher")
     _said(plan.attest, folder / "attest.json", ATTEST, "tre_staff")
-    profile = [
-        "# Made by `sacro-deltab demo`: pins the ledger of this demonstration. A real profile is the TRE's own file.",
-        "profile:",
+    law = load_base()
+    layer = [
+        "# Made by `sacro-deltab demo`: pins the ledger of this demonstration. A real layer is the TRE's own file.",
+        "layer:",
         "  id: demonstration",
-        "  title: Profile of the demonstration, which pins its own ledger",
-        "  ruleset: deltab-disclosure",
-        "  decided_by: null",
+        "  level: tre",
+        "  title: Layer of the demonstration, which pins its own ledger",
+        '  version: "1"',
+        f'  on: {{id: {law.id}, version: "{law.version}", sha256: "{semantic_digest(law)}"}}',
         "attest:",
         "  egress.route: tre_airlock",
         "  dp.noise_inside_tre: true",
@@ -112,7 +116,7 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
         f'  - id: "{pin.id}"',
         f'    head_key: "{pin.head_key}"',
     ]
-    (folder / "profile.yaml").write_text("\n".join(profile) + "\n", encoding="utf-8")
+    (folder / "layer.yaml").write_text("\n".join(layer) + "\n", encoding="utf-8")
     plan = replace(
         plan,
         ages=folder / "cohort.csv",
@@ -126,7 +130,7 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
         epsilon_mean=EPSILON_MEAN,
         n_components=COMPONENTS,
         method="moments",
-        profile=str(folder / "profile.yaml"),
+        profile=str(folder / "layer.yaml"),
         declare=folder / "declare.json",
         attest=folder / "attest.json",
         cohort=f"demo-{tag}",
@@ -186,7 +190,7 @@ def story(outcome: Outcome) -> list[str]:
         f"{len(session.entries)} outputs. Each was judged by every clause of the policy that concerns it:",
         f"  {statuses['pass']} meet the rules, {statuses['review']} need a person's decision, "
         f"{statuses['fail']} stay inside.",
-        "Declaration, attestation and profile are simulated too: they show where people's word would stand.",
+        "Declaration, attestation and layer are simulated too: they show where people's word would stand.",
         "",
         *account(outcome),
         "",
@@ -198,7 +202,7 @@ def story(outcome: Outcome) -> list[str]:
         "",
         "Next",
         f"  open {outcome.folder.name} in SACRO-Viewer",
-        f"  sacro-deltab check {outcome.folder} --profile {inputs / 'profile.yaml'} --ledger {session.budget.url}",
+        f"  sacro-deltab check {outcome.folder} --layer {inputs / 'layer.yaml'} --ledger {session.budget.url}",
         f"  {agree}",
     ]
 

@@ -40,13 +40,14 @@ def run_job(path: Path, plan: Plan, say: Say) -> Outcome:
     RefusedError, InputError
         With the reason; nothing was spent and nothing is left.
     """
+    from ..certificate.law import committee
     from ..rules.judging import judging_ruleset
 
     job = load_job(path)
     _refuse_conflicts(job, plan)
     if plan.out.exists() or plan.out.is_symlink():
         raise InputError("the output folder exists", path=plan.out, next_step="Choose another name with --out.")
-    ruleset = judging_ruleset(plan.rules, profile=plan.profile)
+    ruleset = judging_ruleset(plan.rules, profile=plan.profile, seals=committee(plan.trust))
     check_rule_set(job, ruleset)
     _check_public(job, plan)
     say("reading the cohort")

@@ -55,7 +55,7 @@ def told(session: DeltabSession, impossible: Sequence[str]) -> list[str]:
 
 def _missing(session: DeltabSession) -> list[str]:
     """Facts that somebody still has to supply, by who may say them."""
-    ways = {"declared": "--declare FILE", "attested": "--attest FILE or a site profile", "ledger": "the ledger"}
+    ways = {"declared": "--declare FILE", "attested": "--attest FILE or a layer", "ledger": "the ledger"}
     wanted: dict[str, list[str]] = {}
     for entry in session.entries:
         for name in entry.decision["missing"]:

@@ -49,7 +49,7 @@ class DeltabSession(SessionCore, Releases):
     rules
         Rule set: a name, a folder, or None for `deltab-disclosure`. Loaded, frozen and hashed now.
     profile
-        A site profile, which may only tighten.
+        The top layer on the rules.
     ledger
         Path or URL of the privacy budget (default `./budget.db`).
     trust

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from ..base.collector import paused
 from ..base.errors import InputError, RefusedError, SacroDeltabError
+from ..certificate.law import committee
 from ..cohort import Cohort
 from ..cohort.order import RowOrder
 from ..judging.said import Said, read_said
@@ -25,6 +26,7 @@ from ..ledger.trust import load_trust
 from ..measure.measure import computed
 from ..measure.people import Floats, Roster, numbers, rows_of
 from ..rules import RuleSet, load_waivers
+from ..rules.checking import unsupplied
 from ..rules.facts import Fact
 from ..rules.judging import judging_ruleset
 from .budget import Budget
@@ -79,7 +81,8 @@ class SessionCore:
     ) -> None:
         self.live = self._accepted(live)
         given = cohort
-        self.ruleset = judging_ruleset(rules, profile=profile, draft=draft)
+        seals = committee(trust)
+        self.ruleset = judging_ruleset(rules, profile=profile, draft=draft, seals=seals)
         if not isinstance(cohort, str):
             if not hasattr(cohort, "person_ids"):
                 raise InputError(
@@ -91,7 +94,7 @@ class SessionCore:
         self.cohort = _cohort_name(cohort)
         self.declared: Said = read_said(declare, "researcher", self.ruleset)
         self.attested: Said = _with_profile(read_said(attest, "tre_staff", self.ruleset), self.ruleset)
-        self.waivers = () if waivers is None else tuple(load_waivers(waivers))
+        self.waivers = () if waivers is None else load_waivers(waivers, seals=seals)
         self.id = str(uuid.uuid4())
         self.salt = secrets.token_hex(32)
         self.started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -130,6 +133,8 @@ class SessionCore:
             self.journal.write("start", self._start_json())
         else:
             self.journal = Journal(_resumed)
+        for fact in unsupplied(self.ruleset):
+            self.not_checked.append(f"{fact}: neither the package nor a plug-in supplies it; rules on it block")
         ids = self.state.ids
         self.budget.register(ids)
         if ids is None:
@@ -254,8 +259,8 @@ def pins_of(trust: str | Path | None, ruleset: RuleSet) -> list[Mapping[str, Any
 
 
 def _with_profile(said: Said, ruleset: RuleSet) -> Said:
-    """A site profile may pin attested values; a file cannot overrule them."""
+    """A layer may pin attested values; a file cannot overrule them."""
     if ruleset.profile is None or not ruleset.profile.attest:
         return said
-    by = said.by or f"site profile {ruleset.profile.id}"
+    by = said.by or f"layer {ruleset.profile.id}"
     return replace(said, by=by, facts={**said.facts, **ruleset.profile.attest})

@@ -18,6 +18,7 @@ from ..build.results import own_records, results_bytes
 from ..certificate.seal import seal_folder
 from ..judging.evidence import dump_evidence, statement_digest, statement_name
 from ..tables.problem_json import problem_to_json
+from .asked import asked_block
 from .header import session_block
 from .recheck import recheck
 
@@ -174,6 +175,7 @@ def build_evidence(session: SessionCore) -> dict[str, Any]:
         "outputs": [entry.to_evidence() for entry in session.entries],
         "tables": problems[0] if problems else None,
         "tables_more": problems[1:],
+        "asked": asked_block(session),
         "n_known": sorted(session.state.n_known),
         "privacy": session.budget.totals_json({s for entry in session.entries for s in entry.spends}),
         "repairs": list(session.repairs),

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from ..base.version import __version__
-from ..build.record import Header
+from ..build.record import Header, loosened
 
 if TYPE_CHECKING:
     from .core import SessionCore
@@ -25,7 +25,7 @@ def session_block(session: SessionCore, finished: str) -> dict[str, Any]:
         "id": session.id,
         "cohort": session.cohort,
         "unit": "person",
-        "rule_set": {"id": rules.id, "version": rules.version, "sha256": rules.sha256},
+        "rule_set": rules.statement() | loosened(rules),
         "profile": None if profile is None else {"id": profile.id, "sha256": profile.sha256},
         "tool": tool_versions(),
         "started": session.started,

@@ -22,6 +22,7 @@ from ..outputs.document import MARK
 from .entries import Candidate
 
 if TYPE_CHECKING:
+    from ..rules import RuleSet, Waiver
     from .core import SessionCore
 
 MOST_TRIES = 240  # sets of outputs that are judged in search of the best
@@ -71,19 +72,26 @@ class Outcome:
 class Planner:
     """The outputs that a session was asked for, judged in sets."""
 
-    session: SessionCore
+    ruleset: RuleSet
+    linked: LinkedTables
     wanted: Mapping[str, Candidate]
+    waivers: Sequence[Waiver] = ()
     base: LinkedTables = field(init=False)  # what is outside already
     alone: dict[str, tuple[frozenset[str], Judged]] = field(init=False)  # primary rows, and the rules' own verdict
     _known: dict[frozenset[str], Outcome] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.base = self.session.state.linked.without(self.wanted.keys())
+        self.base = self.linked.without(self.wanted.keys())
         self.alone = {}
         for name, candidate in sorted(self.wanted.items(), key=lambda item: _content(item[1])):
             told = _Told()
             judged = self._judge(candidate, told)
             self.alone[name] = (told.primary, judged)
+
+    @classmethod
+    def of(cls, session: SessionCore, wanted: Mapping[str, Candidate]) -> Planner:
+        """The planner of a session."""
+        return cls(session.ruleset, session.state.linked, wanted, session.waivers)
 
     @property
     def eligible(self) -> list[str]:
@@ -91,11 +99,8 @@ class Planner:
         return [name for name, (_, judged) in self.alone.items() if judged.document is not None]
 
     def _judge(self, candidate: Candidate, table: _Told) -> Judged:
-        session = self.session
-        judged = judge_output(
-            session.ruleset, candidate.facts, candidate.document, table=table, waivers=session.waivers
-        )
-        return shaped(session.ruleset, judged)
+        judged = judge_output(self.ruleset, candidate.facts, candidate.document, table=table, waivers=self.waivers)
+        return shaped(self.ruleset, judged)
 
     def judge(self, names: Iterable[str]) -> Outcome:
         """Choose cells for some outputs together, attack them together, and let the rules judge each."""

@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 from ..base.errors import RefusedError
 from ..measure.columns import two_levels
 
-_USUAL = 12.0  # years; SD of delta of usual models is 3 to 8
-_FEW = 30
 _FOLLOWS = 0.995  # correlation with the ages, of values or of ranks
-CLIPS = 5.0  # times the public clip
 _BEYOND = 40.0  # years around the rule set's range, children and the very old included
 
 
@@ -59,23 +56,24 @@ def refuse_other_than_deltas(
         raise RefusedError(
             "everybody has the same value, which a mean would tell of each", next_step="Check the column of values."
         )
-    if not own and ages is not None and known.size > _FEW:
-        refuse_ages(values, ages)
-    if not own and ages is not None and known.size > _FEW and float(known.std()) > _widest(ages):
+    if own or ages is None or known.size <= numbers["spread_from"]:
+        return
+    refuse_ages(values, ages, numbers)
+    if float(known.std()) > _widest(ages, float(numbers["usual_spread_years"])):
         raise RefusedError(
             "the values are not brain-age deltas in years: they spread wider than the ages themselves",
             next_step="Release deltas in years as the model gives them, not a multiple of them.",
         )
 
 
-def refuse_ages(values: NDArray[np.float64], ages: NDArray[np.float64]) -> None:
+def refuse_ages(values: NDArray[np.float64], ages: NDArray[np.float64], numbers: Any) -> None:
     """Refuse values that are the ages, or follow them in a line or by rank.
 
     Predicted ages follow less closely, and deltas that are not corrected for age fall with it: neither reaches this.
     """
     both = np.isfinite(values) & np.isfinite(ages)
     x, y = values[both], ages[both]
-    if x.size <= _FEW or np.ptp(x) == 0 or np.ptp(y) == 0:
+    if x.size <= numbers["spread_from"] or np.ptp(x) == 0 or np.ptp(y) == 0:
         return
     if max(abs(np.corrcoef(x, y)[0, 1]), abs(np.corrcoef(_ranks(x), _ranks(y))[0, 1])) > _FOLLOWS:
         raise RefusedError(
@@ -88,13 +86,13 @@ def _ranks(column: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.unique(column, return_inverse=True)[1], dtype=np.float64)
 
 
-def _widest(ages: NDArray[np.float64]) -> float:
+def _widest(ages: NDArray[np.float64], usual: float) -> float:
     """SD in years that no useful model's deltas have: a model that says the mean age for everybody has the ages' own.
 
     Cohorts of one age still get the spread of a usual model.
     """
     known = ages[np.isfinite(ages)]
-    return max(_USUAL, 1.5 * float(known.std())) if known.size else np.inf
+    return max(usual, 1.5 * float(known.std())) if known.size else np.inf
 
 
 def own_deltas(X: NDArray[np.float64], ages: NDArray[np.float64], weights: Any, numbers: Any) -> bool:
@@ -107,4 +105,4 @@ def own_deltas(X: NDArray[np.float64], ages: NDArray[np.float64], weights: Any, 
     known = ages[np.isfinite(ages)]
     low, high = float(numbers["age_min"]) - _BEYOND, float(numbers["age_max"]) + _BEYOND
     human = bool(known.size and known.min() >= low and known.max() <= high and known.std() > 0)
-    return human and bool(np.nanmax(z, initial=0.0) <= CLIPS * float(numbers["feature_z"]))
+    return human and bool(np.nanmax(z, initial=0.0) <= float(numbers["clips_allowed"]) * float(numbers["feature_z"]))

@@ -29,6 +29,7 @@ from .header import header
 from .history import history_facts, load_earlier
 from .merging import merges
 from .nearness import nearness
+from .plugins import with_plugins
 from .shape import refuse_hidden_text
 from .state import config_changes, config_digest
 
@@ -44,6 +45,7 @@ def record(session: SessionCore, candidate: Candidate, *, preview: bool = False)
     notice_config(session)
     candidate = _unique_name(session, _plain_title(candidate))
     refuse_hidden_text(candidate.document, session.state.ids)
+    candidate = replace(candidate, facts=with_plugins(session.ruleset, candidate.document, candidate.facts))
     candidate = _with_moments(session, candidate)
     judged, notes = judge(session, candidate)
     entry = entry_of(session, candidate, judged, notes)

@@ -32,7 +32,7 @@ def settle(session: SessionCore) -> None:
     held = session.state.wanted
     held |= {name: with_weights(session, candidate) for name, candidate in held.items()}
     wanted = {e.name: held[e.name] for e in session.entries if e.name in held}
-    planner = Planner(session, wanted)
+    planner = Planner.of(session, wanted)
     top = planner.best()
     linked = session.state.linked
     for name in wanted:
@@ -48,7 +48,7 @@ def settle(session: SessionCore) -> None:
 def hypothetical(session: SessionCore, candidate: Candidate, entry: Entry) -> Entry:
     """A previewed output that would not leave beside the others as they stand: what it would be were it asked for."""
     name = candidate.document.name
-    top = Planner(session, {**session.state.wanted, name: candidate}).best()
+    top = Planner.of(session, {**session.state.wanted, name: candidate}).best()
     if name not in top.names:
         return entry
     return entry_of(session, candidate, top.judged[name], (AGAIN, *top.attacked.pairs))

@@ -18,7 +18,7 @@ from ..privacy.job import contributing
 from ..privacy.noisy_count import attempt_error, gaussian_allowance, least, refuse_hopeless
 from ..privacy.spend import Receipt
 from .common import ROWS_ARE_PEOPLE
-from .plausible import CLIPS, own_deltas
+from .plausible import own_deltas
 from .ready import refuse_in_vain
 from .trained import TrainedHere
 
@@ -161,7 +161,9 @@ def train(
         before_spend=before_spend,
     )
     public_people = int(basis.n_people) if basis is not None and session.budget.registered(basis.digest) else None
-    plain = own_deltas(matrix, ages, model.weights, session.ruleset.parameters) and _within(confounds, bounds, basis)
+    plain = own_deltas(matrix, ages, model.weights, session.ruleset.parameters) and _within(
+        confounds, bounds, basis, float(session.ruleset.parameters["clips_allowed"])
+    )
     origin = "shared_normative" if basis is not None else "node_specific"
     return _remember(session, model, receipts, (matrix, ages, confounds), public_people, origin, plain)
 
@@ -281,7 +283,7 @@ def _refuse_mixed_n(session: SessionCore, adjacency: str) -> None:
         raise PrivacyError(f"the exact N, which add_remove protects, is out: {used}", next_step=public)
 
 
-def _within(confounds: Any | None, bounds: Any | None, basis: Any | None) -> bool:
+def _within(confounds: Any | None, bounds: Any | None, basis: Any | None, clips: float) -> bool:
     """Whether every confound lies near its public bounds."""
     if confounds is None:
         return True
@@ -293,7 +295,7 @@ def _within(confounds: Any | None, bounds: Any | None, basis: Any | None) -> boo
     if not pairs or len(pairs) != len(columns) or any(pair is None for pair in pairs):
         return False
     return all(
-        bool((np.abs(c[np.isfinite(c)] - (low + high) / 2) <= CLIPS * (high - low) / 2).all())
+        bool((np.abs(c[np.isfinite(c)] - (low + high) / 2) <= clips * (high - low) / 2).all())
         for c, (low, high) in zip(columns, pairs, strict=True)
     )
 

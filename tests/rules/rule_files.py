@@ -8,7 +8,7 @@ from sacro_deltab.base import resources
 
 def copy_rules(folder: Path) -> Path:
     target = folder / "rules"
-    shutil.copytree(resources.rules_dir(), target)
+    shutil.copytree(resources.rules_dir(), target, ignore=shutil.ignore_patterns("layers"))  # they pin the packaged set
     return target
 
 

@@ -72,3 +72,15 @@ def test_a_recorded_finding_of_form_is_explained(ruleset, tmp_path):
     stored = find_outputs(tmp_path / "evidence.json")[0]
     assert decide(ruleset, stored.facts).status == "pass"
     assert with_form(decide(ruleset, stored.facts), stored.form).effect is Effect.BLOCK
+
+
+def test_no_rule_id_stands_in_code(ruleset):
+    """Code finds rules by the facts they are about; ids in help texts and docstrings are examples for people."""
+    prefixes = {rule.id[:3] for rule in ruleset.rules}
+    found = []
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            if text[:3] in prefixes and (len(text) == 3 or text[3:].isdigit()):
+                found.append(f"{path.name}:{node.lineno}: {text}")
+    assert found == []

@@ -162,5 +162,5 @@ def test_pins_of_declared_facts_list_what_they_silence(tmp_path):
     path.write_text(
         "profile: {id: pins, title: x, ruleset: deltab-disclosure}\nattest: {output.declared: true}\n", encoding="utf-8"
     )
-    said = "\n".join(check_all(None, profiles=[str(path)]).lines())
+    said = "\n".join(check_all(None, layers=[str(path)]).lines())
     assert "pins output.declared, which is declared otherwise: silences AD-03" in said

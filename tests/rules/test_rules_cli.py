@@ -73,7 +73,7 @@ def test_check(run_rules, documents, tmp_path):
     assert run_rules("check").code == 0
     data = json.loads(run_rules("check", "--json").out)
     assert data["ok"]
-    assert {p["id"] for p in data["profiles"]} == {"classical-sigma", "example-node"}
+    assert {p["id"] for p in data["layers"]} == {"classical-sigma", "example-node"}
     result = run_rules("check", "--documents", str(documents))
     assert result.code == 1
     assert "DT-C1: line 62 of disclosure-thresholds.txt says something else now" in result.out

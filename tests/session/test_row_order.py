@@ -11,8 +11,10 @@ import pytest
 
 from sacro_deltab.base.errors import InputError, RefusedError
 from sacro_deltab.cohort.order import RowOrder
+from sacro_deltab.rules import load_base
 from sacro_deltab.session.plausible import refuse_ages
 
+NUMBERS = load_base().parameters
 IDS = ["c", "a", "b"]
 
 
@@ -58,11 +60,11 @@ def test_a_repeated_index_in_the_same_order_is_that_order() -> None:
 def test_ages_are_no_deltas(made: Callable[[Any], Any]) -> None:
     ages = np.random.default_rng(1).uniform(45, 82, 300)
     with pytest.raises(RefusedError, match="ages"):
-        refuse_ages(made(ages), ages)
+        refuse_ages(made(ages), ages, NUMBERS)
 
 
 def test_deltas_that_fall_with_age_are_deltas() -> None:
     rng = np.random.default_rng(1)
     ages = rng.uniform(45, 82, 300)
-    refuse_ages(-0.7 * (ages - 60) + rng.normal(0, 3, 300), ages)
-    refuse_ages(rng.normal(0, 3, 300), ages)
+    refuse_ages(-0.7 * (ages - 60) + rng.normal(0, 3, 300), ages, NUMBERS)
+    refuse_ages(rng.normal(0, 3, 300), ages, NUMBERS)

@@ -315,7 +315,7 @@ def test_demo_shows_every_verdict_and_check_agrees(cli: Run, place: Path) -> Non
     status = {f["name"]: r["status"] for r in results.values() for f in r["files"]}
     assert set(status.values()) == {"pass", "review", "fail"}
     code, out, _ = cli(
-        "check", "outputs", "--profile", "outputs-inputs/profile.yaml", "--ledger", "budget.db", "--json"
+        "check", "outputs", "--profile", "outputs-inputs/layer.yaml", "--ledger", "budget.db", "--json"
     )
     found = {o["file"]: o["verdict"] for o in json.loads(out[out.index("{") :])["outputs"]}
     ours = {name for r in results.values() if str(r["properties"].get("method", "")).startswith("deltab_")

@@ -88,7 +88,7 @@ def test_an_output_that_cannot_leave_says_what_stands_against_it(make_session: A
     second.release_n()
     assert entry.kept_inside
     second.plan_outputs([("quantiles", {"values": DELTAS})])
-    planner = Planner(second, second.state.wanted)
+    planner = Planner.of(second, second.state.wanted)
     (note,) = planner.against("mean", planner.best())
     assert "release" in note and "table left before and stands against mean" in note
     assert "asked for in one session, both would have left with" in note

@@ -296,7 +296,8 @@ def test_a_waiver_that_can_hold_for_nothing_is_void(tmp_path):
 
 # --- differences -----------------------------------------------------------------------------------------------------
 def test_three_changed_numbers(tmp_path):
-    from sacro_deltab.rules.ruleset_diff import diff, replay
+    from sacro_deltab.rules.replay import replay
+    from sacro_deltab.rules.ruleset_diff import diff
 
     copy = copy_rules(tmp_path)
     change(
