@@ -34,7 +34,6 @@ _SENTENCES = (
     "whether these people are in another cohort: there are no person ids",
     "whether a person has several rows: rows were taken as people",
     "differences with earlier releases whose people the ledger does not know",
-    "the session was taken up again: its private models of before are gone",
     "no membership test of the weights: too few people to attack halves of them",
     "The rows of all files are the same people in the same order.",
     "Every row is another person (there is no identifier column).",

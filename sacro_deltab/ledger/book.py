@@ -38,6 +38,7 @@ class Ledger(Handle):
         who: str,
         ruleset_sha256: str,
         draws: spending.Draws = "now",
+        token: str | None = None,
     ) -> Receipt:
         """Commit the price of one release before its noise is drawn.
 
@@ -52,8 +53,11 @@ class Ledger(Handle):
         who, ruleset_sha256
             Name of the account or person; digest of the rule set in force.
         draws
-            `now` (default): the noise counts as drawn when this returns. `later`: the caller promises to call `draw`
-            before it draws; until then a crashed run's spend can be given to a re-run with `attach`.
+            `now` (default): the noise counts as drawn when this returns. `later`: the caller draws, seals what it drew
+            and calls `draw` with the digest before it opens it; until then a run that crashed may draw again.
+        token
+            32 hex digits that the caller has written down before: asked again with them, the same order is answered,
+            never a second one.
 
         Returns
         -------
@@ -70,28 +74,43 @@ class Ledger(Handle):
             The ledger cannot be written, was changed, or was replaced by an older copy. Draw nothing.
         """
         return spending.spend(
-            self, request, partition=partition, limits=limits, who=who, ruleset_sha256=ruleset_sha256, draws=draws
-        )
+            self, request, partition=partition, limits=limits, who=who, ruleset_sha256=ruleset_sha256, draws=draws,
+            token=token,
+        )  # fmt: skip
 
-    def draw(self, entry: int, *, who: str | None = None) -> Entry:
-        """Mark a spend made with `draws="later"` as drawn; at most once in its life.
+    def ordered(self, token: str) -> Receipt | None:
+        """The receipt of the spend made under a caller's own number; None where none was granted."""
+        return spending.ordered(self, token)
 
-        Raises RefusedError when it was drawn before or attached to another run: then draw nothing.
+    def receipt(self, entry: int) -> Receipt:
+        """The receipt of a spend, as it was given."""
+        return spending.receipt_of(self, entry)
+
+    def draw(self, entry: int, sealed: str, *, who: str | None = None) -> Entry:
+        """Write down which sealed statistic was drawn on a spend made with `draws="later"`: it alone may be opened.
+
+        Parameters
+        ----------
+        sealed
+            SHA-256 (hex) of the sealed bytes, which are on the disk by now. The same again changes nothing.
+
+        Raises
+        ------
+        RefusedError
+            Another one was drawn before: then this one is never to be opened.
         """
-        return spending.draw(self, entry, who)
+        return spending.draw(self, entry, sealed, who)
 
-    def attach(self, entry: int, request: SpendRequest, *, who: str) -> Receipt:
-        """Give an orphan spend that has not drawn to a re-run on the same terms, which may draw at once.
-
-        Raises RefusedError when noise may have been drawn on it or its terms differ.
-        """
-        return spending.attach(self, entry, request, who=who)
+    def sealed_in(self, entry: int) -> str | None:
+        """Digest of the sealed statistic that was drawn on a spend; None where nothing was opened yet."""
+        return spending.sealed_in(self, entry)
 
     def close_spend(self, entry: int, released: str | Mapping[str, str], *, who: str | None = None) -> Entry:
         """Close a spend with the digest of the released bytes (SHA-256 hex), or one digest per file name.
 
-        Closing again with the same digest changes nothing; with another one is refused. With a mapping, the entry's
-        `sha256` is that of the mapping's canonical JSON, and each file's digest is found by `released_in`.
+        Closing again with the same digest changes nothing. With another one it is refused, unless the statistic was
+        sealed (`draw`): whatever else is made of that one is post-processing, and is listed too. With a mapping, the
+        entry's `sha256` is that of the mapping's canonical JSON, and each file's digest is found by `released_in`.
         """
         return spending.close_spend(self, entry, released, who)
 

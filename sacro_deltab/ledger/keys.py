@@ -1,7 +1,8 @@
 """The key that a TRE holds for a ledger, and the anchor beside it.
 
 One Ed25519 private key signs every entry; its public half is the ledger's `head_key`, which a trust file or site
-profile pins. The key for person fingerprints is derived from the same secret, so that there is one file to keep.
+profile pins. The keys for person fingerprints and for sealed results are derived from the same secret: one file
+to keep.
 
 The *anchor* is a small file next to the key: the newest entry that this key has signed. It is written after each commit
 and before the caller may draw noise, so a ledger file restored from an older copy is refused at its next use.
@@ -65,6 +66,7 @@ class LedgerKey:
     public: str  # hex
     _private: Any
     _person: bytes
+    _seal: bytes
 
     def sign(self, digest: str) -> str:
         """Ed25519 signature of an entry's digest, 128 hex digits."""
@@ -74,6 +76,32 @@ class LedgerKey:
     def fingerprint(self, person: str) -> bytes:
         """16 bytes that stand for one person in this TRE and mean nothing without the key."""
         return hmac.digest(self._person, person.encode("utf-8"), "sha256")[:16]
+
+    def seal(self, body: bytes, about: str) -> bytes:
+        """Encrypted so that only this key opens it again, and only as being about the same."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # late: spends alone need it
+
+        nonce = os.urandom(12)
+        return nonce + AESGCM(self._seal).encrypt(nonce, body, about.encode("utf-8"))
+
+    def unseal(self, sealed: bytes, about: str) -> bytes:
+        """What `seal` was given.
+
+        Raises
+        ------
+        LedgerError
+            Cut short, changed, about something else, or sealed under another key.
+        """
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        try:
+            return AESGCM(self._seal).decrypt(sealed[:12], sealed[12:], about.encode("utf-8"))
+        except (InvalidTag, ValueError) as error:
+            raise LedgerError(
+                "a sealed result cannot be opened: it was changed, or sealed under another key",
+                next_step="Use the ledger and the key it was paid with.",
+            ) from error
 
 
 def load_or_create_key(path: Path, *, create: bool) -> LedgerKey:
@@ -113,7 +141,8 @@ def load_or_create_key(path: Path, *, create: bool) -> LedgerKey:
     raw = private.private_bytes(ser.Encoding.Raw, ser.PrivateFormat.Raw, ser.NoEncryption())
     public = private.public_key().public_bytes(ser.Encoding.Raw, ser.PublicFormat.Raw).hex()
     person = hmac.digest(raw, b"sacro_deltab/ledger/person/1", "sha256")
-    return LedgerKey(path, public, private, person)
+    seal = hmac.digest(raw, b"sacro_deltab/ledger/seal/1", "sha256")
+    return LedgerKey(path, public, private, person, seal)
 
 
 class SignatureChecker:

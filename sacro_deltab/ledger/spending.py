@@ -1,4 +1,4 @@
-"""Spend, draw, attach, close: the life of one release in the ledger."""
+"""Spend, draw, close: the life of one release in the ledger."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ def spend(
     who: str,
     ruleset_sha256: str,
     draws: Draws,
+    token: str | None,
 ) -> Receipt:
     """See `Ledger.spend`."""
     name = partition_key(partition, request.unit)
@@ -69,23 +70,38 @@ def spend(
         "ruleset_sha256": checked_digest(ruleset_sha256, "the rule set's digest"),
         "versions": {"sacro_deltab": __version__, "python": platform.python_version()},
     }
-    who, token = checked_text(who, "who"), uuid.uuid4().hex
+    who, order = checked_text(who, "who"), token or uuid.uuid4().hex
 
     def act(again: bool) -> tuple[Entry, Tally, str | None]:
         with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
-            return _decide(writer, name, request, limits, body, who, token, again)
+            return _decide(writer, name, request, limits, body, who, order, again or token is not None)
 
     entry, before, refused = ledger.store.retried(act)
     if refused is not None:
         raise _no_budget(name, before, limits, refused)
-    return Receipt(
-        ledger_id=ledger.id,
-        entry=entry.seq,
-        head=entry.digest,
-        before=before.totals(limits.delta_per_release),
-        after=before.plus(request).totals(limits.delta_per_release),
-        pinned=ledger.pinned,
-    )
+    return _receipt(ledger, entry)
+
+
+def _receipt(ledger: Handle, entry: Entry) -> Receipt:
+    """What a spend's own entry proves."""
+    body = parse(entry.body)
+    at_delta = body["limits"]["delta_per_release"]
+    before, after = (Tally.from_json(body[name]).totals(at_delta) for name in ("before", "after"))
+    return Receipt(ledger.id, entry.seq, entry.digest, before, after, ledger.pinned)
+
+
+def ordered(ledger: Handle, token: str) -> Receipt | None:
+    """See `Ledger.ordered`."""
+    table = schema.entries
+    with ledger.store.read() as connection:
+        seq = connection.execute(select(table.c.seq).where(table.c.token == token, table.c.kind == "spend")).scalar()
+        return None if seq is None else _receipt(ledger, _spend_entry(connection, ledger, seq))
+
+
+def receipt_of(ledger: Handle, seq: int) -> Receipt:
+    """See `Ledger.receipt`."""
+    with ledger.store.read() as connection:
+        return _receipt(ledger, _spend_entry(connection, ledger, seq))
 
 
 def _decide(
@@ -99,9 +115,12 @@ def _decide(
     again: bool,
 ) -> tuple[Entry, Tally, str | None]:
     """Grant or refuse in one transaction; both leave an entry."""
-    earlier = writer.by_token(token) if again else None  # the server lost our first answer, not our first act
+    earlier = writer.by_token(token) if again else None  # our first answer was lost, not our first act
     if earlier is not None:
         found = parse(earlier.body)
+        other = [term for term in _TERMS if canonical_line(found.get(term)) != canonical_line(body[term])]
+        if other or earlier.partition != name:
+            raise RefusedError(f"this order was made on other terms ({', '.join(other) or 'another cohort'})")
         return earlier, Tally.from_json(found["before"]), found.get("refused")
     before = shared_total(writer.accounts, name, _account(writer, name))
     refused = refusal(request, before, limits)
@@ -188,16 +207,21 @@ def _spend_entry(connection: Connection, ledger: Handle, seq: int) -> Entry:
     return entry
 
 
-def _followers(connection: Connection, ledger: Handle, seq: int) -> dict[str, Entry]:
-    """Draw, attach and close entries of a spend, by kind."""
+def _followers(connection: Connection, ledger: Handle, seq: int) -> list[tuple[str, dict[str, Any], Entry]]:
+    """Draw, attach and close entries of a spend, oldest first: (kind, body, entry)."""
     table = schema.entries
-    rows = connection.execute(select(table).where(table.c.ref == seq, table.c.kind.in_(("draw", "attach", "close"))))
-    return {row.kind: entry_of(row, ledger.id) for row in rows}
+    query = select(table).where(table.c.ref == seq, table.c.kind.in_(("draw", "attach", "close"))).order_by(table.c.seq)
+    return [(row.kind, parse(row.body), entry_of(row, ledger.id)) for row in connection.execute(query)]
 
 
-def draw(ledger: Handle, seq: int, who: str | None) -> Entry:
+def _sealed(after: list[tuple[str, dict[str, Any], Entry]]) -> str | None:
+    """Digest of the one statistic that may be opened; None where none was sealed."""
+    return next((body["sealed"] for kind, body, _ in after if kind == "draw" and "sealed" in body), None)
+
+
+def draw(ledger: Handle, seq: int, sealed: str, who: str | None) -> Entry:
     """See `Ledger.draw`."""
-    token = uuid.uuid4().hex
+    token, body = uuid.uuid4().hex, {"sealed": checked_digest(sealed, "the digest of the sealed statistic")}
 
     def act(again: bool) -> Entry:
         with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
@@ -206,48 +230,22 @@ def draw(ledger: Handle, seq: int, who: str | None) -> Entry:
                 return earlier
             entry = _spend_entry(writer.connection, ledger, seq)
             after = _followers(writer.connection, ledger, seq)
+            if _sealed(after) == body["sealed"]:
+                return after[0][2]
             if parse(entry.body)["draws"] != "later" or after:
                 raise RefusedError(
-                    f"the noise of entry {seq} was drawn already, or the spend went to another run",
-                    next_step="Spend again before drawing again.",
+                    f"the noise of entry {seq} was drawn already: no other may be opened",
+                    next_step="Take up the result that was paid for, or spend again.",
                 )
-            return writer.append("draw", {}, who=who or entry.who, partition=entry.partition, ref=seq, token=token)
+            return writer.append("draw", body, who=who or entry.who, partition=entry.partition, ref=seq, token=token)
 
     return ledger.store.retried(act)
 
 
-def attach(ledger: Handle, seq: int, request: SpendRequest, *, who: str) -> Receipt:
-    """See `Ledger.attach`."""
-    who, token = checked_text(who, "who"), uuid.uuid4().hex
-    request = checked_request(request)
-    terms = request_json(request)
-
-    def act(again: bool) -> tuple[Entry, Entry]:
-        with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
-            entry = _spend_entry(writer.connection, ledger, seq)
-            earlier = writer.by_token(token) if again else None
-            if earlier is not None:
-                return entry, earlier
-            body = parse(entry.body)
-            if body["draws"] != "later" or _followers(writer.connection, ledger, seq):
-                raise RefusedError(
-                    f"entry {seq} cannot serve a second run: its noise may have been drawn, or it is in use",
-                    next_step="A crash costs budget; spend again.",
-                )
-            other = [term for term in _TERMS if canonical_line(body[term]) != canonical_line(terms[term])]
-            if other:
-                raise RefusedError(f"entry {seq} was spent on other terms ({', '.join(other)})")
-            attached = writer.append(
-                "attach", {"outputs": terms["outputs"], "detail": terms["detail"]}, who=who, partition=entry.partition,
-                ref=seq, token=token,
-            )  # fmt: skip
-            return entry, attached
-
-    entry, attached = ledger.store.retried(act)
-    body = parse(entry.body)
-    at_delta = body["limits"]["delta_per_release"]
-    before, after = Tally.from_json(body["before"]).totals(at_delta), Tally.from_json(body["after"]).totals(at_delta)
-    return Receipt(ledger.id, seq, attached.digest, before, after, ledger.pinned)
+def sealed_in(ledger: Handle, seq: int) -> str | None:
+    """See `Ledger.sealed_in`."""
+    with ledger.store.read() as connection:
+        return _sealed(_followers(connection, ledger, seq))
 
 
 def close_spend(ledger: Handle, seq: int, released: str | Mapping[str, str], who: str | None) -> Entry:
@@ -268,10 +266,11 @@ def close_spend(ledger: Handle, seq: int, released: str | Mapping[str, str], who
                 return earlier
             entry = _spend_entry(writer.connection, ledger, seq)
             after = _followers(writer.connection, ledger, seq)
-            closed = after.get("close")
-            if closed is not None:
-                if parse(closed.body) == body:
-                    return closed
+            closes = [(said, close) for kind, said, close in after if kind == "close"]
+            same = next((close for said, close in closes if said == body), None)
+            if same is not None:
+                return same
+            if closes and _sealed(after) is None:
                 raise RefusedError(
                     f"entry {seq} was closed with other bytes: one spend pays for one release",
                     next_step="Spend again for another release.",

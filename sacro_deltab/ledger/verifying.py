@@ -36,6 +36,7 @@ class _Replay:
         self.spends: dict[int, str] = {}
         self.drawn: set[int] = set()
         self.closed: set[int] = set()
+        self.sealed: set[int] = set()
 
     def apply(self, entry: Entry) -> None:
         """Follow one entry."""
@@ -43,7 +44,7 @@ class _Replay:
         if entry.kind == "spend" and entry.partition:
             self._spend(entry, body)
         elif entry.kind in ("draw", "attach", "close"):
-            self._follow(entry)
+            self._follow(entry, body)
         elif entry.kind == "cohort" and entry.partition:
             for name in body["links"]:
                 self._link(entry.partition, name)
@@ -70,10 +71,13 @@ class _Replay:
             self._link(other, name, both=False)
         self.spends[entry.seq] = str(body["draws"])
 
-    def _follow(self, entry: Entry) -> None:
+    def _follow(self, entry: Entry, body: dict[str, object]) -> None:
         ref = entry.ref or 0
         seen = self.closed if entry.kind == "close" else self.drawn
-        if ref not in self.spends or ref in seen:
+        if "sealed" in body:
+            self.sealed.add(ref)
+        again = ref in seen and not (entry.kind == "close" and ref in self.sealed)
+        if ref not in self.spends or again:
             self.problems.append(Problem(entry.seq, f"a {entry.kind} entry without a spend that allows it"))
         seen.add(ref)
 

@@ -39,14 +39,15 @@ def stored_fields(path: str | Path, *, parts: bool = False) -> dict[str, Any]:
     """
     source = Path(path)
     try:
-        return _from_folder(source, parts) if source.is_dir() else _from_fields(read_object(source))
+        return _from_folder(source, parts) if source.is_dir() else fields_of(read_object(source))
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise InputError("the weights cannot be read", path=source, next_step=_STEP) from error
     except SacroDeltabError as error:
         raise InputError(error.what, path=error.path or source, next_step=error.next_step or _STEP) from error
 
 
-def _from_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+def fields_of(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of weights from what `Weights.to_json` gave."""
     out = {name: value for name, value in data.items() if name != "schema"}
     for name in ("feature_names", "conf_names"):
         if name in out:

@@ -28,7 +28,7 @@ from . import sampler
 from .blocks import Array
 from .job import check_delta
 from .mechanisms import gaussian_sigma
-from .spend import Receipt, SpendRequest
+from .spend import Receipt, SpendRequest, just_drawn
 from .statement import PrivacyStatement
 from .training import PrivateModel
 
@@ -61,6 +61,7 @@ def documents_recipe(
     feature_bound: float | None = None,
     time_limit: float = 60.0,
     spend: Callable[[SpendRequest], Receipt | None],
+    keep: Callable[[Callable[[], PrivateModel]], PrivateModel] = just_drawn,
 ) -> PrivateModel:
     """Fit without privacy and add Gaussian noise to each parameter, as the governing documents describe.
 
@@ -75,6 +76,8 @@ def documents_recipe(
         Largest age difference in years; None takes the data's own.
     pca
         `diffprivlib` uses its `models.PCA`, stopped after `time_limit` seconds.
+    keep
+        See `training.train_private`.
     feature_bound
         Largest size of a standardised feature (the documents name 1.0); None: none.
 
@@ -112,18 +115,22 @@ def documents_recipe(
         unit="person", outputs=outputs, kind="model", label="heuristic", detail={"reason": reason, **told},
     )  # fmt: skip
     receipt = spend(request)
-    if pca == "diffprivlib":
-        components = diffprivlib_components(z, n_components, each, time_limit)
-    weights = _fit(z, y, components, tuple(map(str, feature_names)), mean, scale)
-    changes = {name: getattr(weights, name) + _noise(sigma, np.shape(getattr(weights, name))) for name in parameters}
-    statement = _statement(request, reason, told, feature_bound, pca == "diffprivlib", parameters)
-    return PrivateModel(
-        weights=replace(weights, **changes),
-        statement=statement if receipt is None else statement.with_ledger(receipt),
-        noisy_moments=None,
-        public={"method": "documents", "n_components": n_components, "noise_sd": dict.fromkeys(parameters, sigma)},
-        warnings=(f"not formal: {reason}",),
-    )
+
+    def drawn() -> PrivateModel:
+        noisy = pca == "diffprivlib"
+        axes = diffprivlib_components(z, n_components, each, time_limit) if noisy else components
+        weights = _fit(z, y, axes, tuple(map(str, feature_names)), mean, scale)
+        noised = {n: getattr(weights, n) + _noise(sigma, np.shape(getattr(weights, n))) for n in parameters}
+        statement = _statement(request, reason, told, feature_bound, noisy, parameters)
+        return PrivateModel(
+            weights=replace(weights, **noised),
+            statement=statement if receipt is None else statement.with_ledger(receipt),
+            noisy_moments=None,
+            public={"method": "documents", "n_components": n_components, "noise_sd": dict.fromkeys(parameters, sigma)},
+            warnings=(f"not formal: {reason}",),
+        )
+
+    return keep(drawn)
 
 
 _DIFFPRIVLIB = """

@@ -77,6 +77,12 @@ class PrivacyStatement:
             "not_covered": list(self.not_covered),
         }
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PrivacyStatement:
+        """Back from `to_json`."""
+        lists = {name: tuple(data[name]) for name in ("outside_budget", "not_covered")}
+        return cls(**{**data, **lists})
+
     def with_ledger(self, receipt: Receipt) -> PrivacyStatement:
         """The same statement, holding the ledger entry that paid for it."""
         entry = {"id": receipt.ledger_id, "entry": receipt.entry, "head": receipt.head, "pinned": receipt.pinned}

@@ -22,7 +22,7 @@ from .blocks import GRID_BITS, Array, Ints
 from .bounds import Provenance
 from .job import check_delta
 from .mechanisms import NUMERIC_SLACK, gaussian_sigma, integer_sigma, laplace_scale, mu_of
-from .spend import Adjacency, Receipt, SpendRequest
+from .spend import Adjacency, Receipt, SpendRequest, just_drawn
 from .statement import PrivacyStatement
 
 Mechanism = Literal["laplace", "gaussian"]
@@ -63,6 +63,7 @@ def release_mean(
     bounds_provenance: Provenance = "unregistered",
     unit: Literal["person", "row"] = "person",
     outputs: tuple[str, ...] = ("delta_mean",),
+    keep: Callable[[Callable[[], NoisyStatistic]], NoisyStatistic] | None = None,
 ) -> NoisyStatistic:
     """Noised mean of one value per person, clipped to [lower, upper] (years, for deltas).
 
@@ -81,6 +82,8 @@ def release_mean(
         How the model behind the values came about; see the module.
     bounds_provenance
         Where [lower, upper] come from; only `ruleset` and `registered_file` allow `formal`.
+    keep
+        See `training.train_private`.
     """
     v = _clean(values, lower, upper)
     if adjacency != "add_remove" and v.size < 2:
@@ -89,7 +92,7 @@ def release_mean(
     return _release(
         v, one_group, 1, epsilon=epsilon, spend=spend, delta_dp=delta_dp, lower=lower, upper=upper, mechanism=mechanism,
         library=library, adjacency=adjacency, model_source=model_source, bounds_provenance=bounds_provenance, unit=unit,
-        outputs=outputs,
+        outputs=outputs, keep=keep or just_drawn,
     )  # fmt: skip
 
 
@@ -154,6 +157,7 @@ def _release(
     bounds_provenance: Provenance,
     unit: Literal["person", "row"],
     outputs: tuple[str, ...],
+    keep: Callable[[Callable[[], NoisyStatistic]], NoisyStatistic] = just_drawn,
 ) -> NoisyStatistic:
     people = None if adjacency == "add_remove" else int(v.size)
     sizes = np.bincount(codes, minlength=n_groups).astype(float)
@@ -169,31 +173,36 @@ def _release(
         detail={"lower": lower, "upper": upper, "model_source": model_source, "library": library},
     )  # fmt: skip
     receipt = spend(request)
-    if library == "diffprivlib":
-        value, noise_sd = _diffprivlib(v, scale.sensitivity, request)
-        count = None
-    else:
-        value, noise_sd, count = _exact(v, codes, sizes, request, max(abs(lower), abs(upper)), upper - lower)
-    if label == "formal" and (receipt is None or not receipt.pinned):
-        label = "heuristic"
-        reason = "no ledger holds the spend" if receipt is None else "the ledger is not one the TRE has pinned"
-    statement = PrivacyStatement(
-        label=label, reason=reason, mechanism=mechanism, epsilon=request.epsilon, delta_dp=small, mu=mu,
-        sigma_unit=request.sigma, adjacency=adjacency, unit=unit,
-        epsilon_by_adjacency=_all_relations(request, lower, upper),
-        bounds={"lower": lower, "upper": upper, "provenance": bounds_provenance},
-        basis=None,
-        sampler=sampler.SAMPLER if library == "opendp" else "diffprivlib, floating point",
-        blocks={"mean": float(noise_sd.max())}, n_public=people,
-        proof=PROOF_MEAN if label == "formal" else None,
-    )  # fmt: skip
-    return NoisyStatistic(
-        value,
-        noise_sd,
-        scale.sensitivity,
-        statement if receipt is None else statement.with_ledger(receipt),
-        None if count is None else round(count),
-    )
+    largest, full = max(abs(lower), abs(upper)), upper - lower
+
+    def drawn() -> NoisyStatistic:
+        if library == "diffprivlib":
+            value, noise_sd = _diffprivlib(v, scale.sensitivity, request)
+            count = None
+        else:
+            value, noise_sd, count = _exact(v, codes, sizes, request, largest, full)
+        return NoisyStatistic(
+            value, noise_sd, scale.sensitivity, claimed(float(noise_sd.max())), None if count is None else round(count)
+        )
+
+    def claimed(noise: float) -> PrivacyStatement:
+        word, why = label, reason
+        if word == "formal" and (receipt is None or not receipt.pinned):
+            word = "heuristic"
+            why = "no ledger holds the spend" if receipt is None else "the ledger is not one the TRE has pinned"
+        statement = PrivacyStatement(
+            label=word, reason=why, mechanism=mechanism, epsilon=request.epsilon, delta_dp=small, mu=mu,
+            sigma_unit=request.sigma, adjacency=adjacency, unit=unit,
+            epsilon_by_adjacency=_all_relations(request, lower, upper),
+            bounds={"lower": lower, "upper": upper, "provenance": bounds_provenance},
+            basis=None,
+            sampler=sampler.SAMPLER if library == "opendp" else "diffprivlib, floating point",
+            blocks={"mean": noise}, n_public=people,
+            proof=PROOF_MEAN if word == "formal" else None,
+        )  # fmt: skip
+        return statement if receipt is None else statement.with_ledger(receipt)
+
+    return keep(drawn)
 
 
 def _label(source: ModelSource, library: str, provenance: Provenance) -> tuple[Literal["formal", "heuristic"], str]:

@@ -20,7 +20,7 @@ from .job import Job, check_delta, confound_names_of, contributing, effective_bo
 from .mechanisms import mu_of
 from .moments import NoisyMoments
 from .paths import Method, choose
-from .spend import Adjacency, Receipt, SpendRequest
+from .spend import Adjacency, Receipt, SpendRequest, just_drawn
 from .statement import PROOF, PrivacyStatement, label_of
 
 ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
@@ -88,6 +88,7 @@ def train_private(
     registered: Callable[[str], bool] | None = None,
     ruleset_bounds: PublicBounds | None = None,
     before_spend: Callable[[Mapping[str, Any]], None] | None = None,
+    keep: Callable[[Callable[[], PrivateModel]], PrivateModel] = just_drawn,
     outputs: Sequence[str] = WEIGHT_OUTPUTS,
     options: Mapping[str, Any] | None = None,
 ) -> PrivateModel:
@@ -123,6 +124,9 @@ def train_private(
         The rule set's own age range and clip, to check a `ruleset` provenance against; None: not believed.
     before_spend
         Sees what is public of the training (noise SDs, J, method) and may refuse it; nothing is spent then.
+    keep
+        Given the function that draws: calls it once and gives back what it returned, or gives back what an earlier call
+        on the same spend returned without drawing again.
 
     Raises
     ------
@@ -137,6 +141,11 @@ def train_private(
     if before_spend is not None:
         before_spend(price.public)
     receipt = spend(price.request)
+    return keep(lambda: _drawn(job, price, receipt))
+
+
+def _drawn(job: Job, price: Price, receipt: Receipt | None) -> PrivateModel:
+    """Draw the noise, once the price is paid."""
     weights, moments = price.run(job)
     noisy = moments.n if moments is not None else job.drawn.get("n", 1.0)
     return PrivateModel(

@@ -175,6 +175,11 @@ class DeltabSession(SessionCore, Releases):
             attack_trained(self, model, X, age, confounds, feature_names, basis=basis, bounds=bounds)
         return model
 
+    @property
+    def private_models(self) -> list[PrivateModel]:
+        """Private models of this session, those of before it was taken up again included."""
+        return [trained.model for trained in self.models.values()]
+
     @measured
     def ready(self) -> list[str]:
         """What the outputs of a private training wait for, one line a reason; nothing is spent or recorded."""
@@ -322,7 +327,9 @@ class DeltabSession(SessionCore, Releases):
     def resume(cls, acro: Any, journal: str | Path, **kwargs: Any) -> DeltabSession:
         """Take a killed session up again from its working folder, with the same arguments as before.
 
-        Recorded outputs come back as they were; the rule set must have the digest it had.
+        Recorded outputs come back as they were, and what was paid for comes back too: models in `private_models`,
+        anything else when it is asked for again as before. Nothing is spent or drawn a second time once it was seen.
+        The rule set must have the digest it had.
         """
         return resume(cls, acro, Path(journal), kwargs)
 
@@ -333,6 +340,8 @@ class DeltabSession(SessionCore, Releases):
     def _record(self, candidate: Candidate) -> Entry:
         self.require_open()
         candidate, entry = record(self, candidate)
+        for spend in entry.spends:
+            self.orders.answered(spend)
         if not entry.kept_inside or not (candidate.cells or candidate.moments):
             return entry
         if needs_plan(self):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,21 +65,17 @@ class Budget:
             delta_total=1.0 / n if n else float(p["delta_dp_total_secret_n"]),
         )
 
-    def spender(self, n: int | None, receipts: list[Receipt]) -> Callable[[SpendRequest], Receipt]:
-        """A callback that commits a spend before any noise is drawn and keeps the receipt."""
-
-        def spend(request: SpendRequest) -> Receipt:
-            receipt = self.ledger.spend(
-                request,
-                partition=self.partition,
-                limits=self.limits(n),
-                who=self.who,
-                ruleset_sha256=self.ruleset.sha256,
-            )
-            receipts.append(receipt)
-            return receipt
-
-        return spend
+    def spend(self, request: SpendRequest, n: int | None, token: str) -> Receipt:
+        """Commit the spend of an order, undrawn; the same order again is answered with the same receipt."""
+        return self.ledger.spend(
+            request,
+            partition=self.partition,
+            limits=self.limits(n),
+            who=self.who,
+            ruleset_sha256=self.ruleset.sha256,
+            draws="later",
+            token=token,
+        )
 
     def register(self, person_ids: Sequence[object] | None) -> None:
         """Compare the people with those of earlier cohorts by keyed fingerprints."""

@@ -33,6 +33,7 @@ from .budget import Budget
 from .entries import Entry
 from .guard import measured
 from .journal import Journal
+from .paid import Orders
 from .plausible import refuse_other_than_deltas
 from .state import State, config_digest
 from .trained import TrainedHere
@@ -113,7 +114,6 @@ class SessionCore:
         self._own_deltas: set[bytes] = set()
         self.models: dict[int, TrainedHere] = {}
         self.resumed = _resumed is not None
-        self.n_least: int | None = None  # of a model under add_remove, trained before the session was taken up again
         self.attack_report: Path | None = None
         self.config_changes: list[str] = []
         self.not_checked: list[str] = []
@@ -126,13 +126,13 @@ class SessionCore:
             "session": self.id,
         }
         self.went_along: set[str] = set()  # outputs that were dropped with what they were made of
-        self.orphans: list[int] = []
         self.finalised: Path | None = None
         if _resumed is None:
             self.journal = Journal.create(Path(journal) / self.id)
             self.journal.write("start", self._start_json())
         else:
             self.journal = Journal(_resumed)
+        self.orders = Orders(self.journal, self.budget)
         for fact in unsupplied(self.ruleset):
             self.not_checked.append(f"{fact}: neither the package nor a plug-in supplies it; rules on it block")
         ids = self.state.ids

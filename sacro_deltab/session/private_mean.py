@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError
@@ -12,10 +13,10 @@ from ..measure.measure import computed, summary_facts
 from ..measure.people import rows_of
 from ..privacy import laplace_scale
 from ..privacy.noisy_count import attempt_error, laplace_allowance, least
-from ..privacy.spend import Adjacency, Receipt, SpendRequest
+from ..privacy.spend import Adjacency, Receipt
 from .common import ROWS_ARE_PEOPLE, build_facts, noised
 from .entries import Candidate
-from .training import trained_here
+from .paid_models import trained_here
 
 if TYPE_CHECKING:
     from ..privacy.statistics import ModelSource
@@ -44,6 +45,7 @@ def private_mean_candidate(
     facts use that model's noisy N, or this release's own. The noise is drawn by `privacy.statistics.release_mean`.
     """
     from ..privacy.statistics import COUNT_SHARE, release_mean  # late: brings scipy, threadpoolctl
+    from ..privacy.stored import statistic_json, statistic_of
 
     leaving = (e for e in session.entries if e.type == MEAN and not e.kept_inside)
     exact = next((e for e in leaving if e.privacy is None), None)
@@ -53,7 +55,7 @@ def private_mean_candidate(
             next_step=f"Take it back first with session.drop({exact.name!r}).",
         )
     people = session.state.roster(rows_of(values)).mean_by_person(values)
-    noisy = next((t.n_least for t in session.models.values() if t.n_least is not None), session.n_least)
+    noisy = next((t.n_least for t in session.models.values() if t.n_least is not None), None)
     secret = noisy is not None or session.budget.n_is_secret()
     n_public = None if secret else int(people.size)
     own = float(session.ruleset.parameters["delta_bound_years"])
@@ -71,16 +73,11 @@ def private_mean_candidate(
         origin = "unprotected"
     name = safe_name(name or "delta_mean_private")
     receipts: list[Receipt] = []
-    spend = session.budget.spender(n_public, receipts)
-
-    def paid(request: SpendRequest) -> Receipt:
-        receipt = spend(request)
-        session.journal.write("spend", {"entry": receipt.entry, "epsilon": float(epsilon)})
-        return receipt
-
     released = release_mean(
-        people, epsilon=epsilon, spend=paid, lower=-bound, upper=bound, adjacency=adjacency,
-        model_source=_SOURCES[origin], bounds_provenance="ruleset" if bound == own else "unregistered", outputs=(name,),
+        people, epsilon=epsilon, spend=session.orders.place(n_public, sha256(people.tobytes()).digest(), receipts),
+        keep=session.orders.keep(receipts, statistic_json, statistic_of), lower=-bound, upper=bound,
+        adjacency=adjacency, model_source=_SOURCES[origin], outputs=(name,),
+        bounds_provenance="ruleset" if bound == own else "unregistered",
     )  # fmt: skip
     own_n = None if released.n_noisy is None else _least_n(session, released.n_noisy, epsilon, receipts[-1])
     n = next(int(known) for known in (n_public, noisy, own_n) if known is not None)

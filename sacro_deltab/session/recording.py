@@ -193,6 +193,7 @@ def revise(session: SessionCore, old: Entry, candidate: Candidate, judged: Judge
     kept = results.results.pop(old.name)
     place = session.entries.index(old)
     session.entries.remove(old)
+    session.remembered.discard(old.name)
     for name in old.files:
         (session.journal.files / name).unlink(missing_ok=True)
     try:

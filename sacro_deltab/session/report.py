@@ -23,8 +23,9 @@ def session_text(session: SessionCore) -> str:
         lines += [f"         linked: {note}" for note in entry.notes_inside]
     totals = session.budget.totals_json()
     lines.append(f"Budget: ε {totals['epsilon_sum']:g} of {rule_set.parameters['epsilon_total']} spent.")
-    if session.orphans:
-        lines.append("Spent, and nothing was released for it: ledger entries " + ", ".join(map(str, session.orphans)))
+    if open_orders := session.orders.entries:
+        entries = ", ".join(map(str, open_orders))
+        lines.append(f"Paid for and not taken up yet (ask again as before; nothing is spent): ledger entries {entries}")
     lines += [f"Noticed: {change}" for change in session.config_changes]
     lines += [f"Not checked: {what}" for what in dict.fromkeys(session.not_checked)]
     return "\n".join(lines)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..base.digests import sha256_hex
 from ..base.errors import InputError, RefusedError
 from ..build.record import record
 from ..measure.numbers import PrintedCell, Trace
@@ -16,6 +17,8 @@ from .core import SessionCore
 from .entries import Candidate, Entry
 from .header import header
 from .journal import Journal
+from .paid import orders_of
+from .paid_models import taken_up
 
 Session = TypeVar("Session", bound=SessionCore)
 
@@ -23,8 +26,8 @@ Session = TypeVar("Session", bound=SessionCore)
 def resume(make: Callable[..., Session], acro: Any, folder: Path, kwargs: dict[str, Any]) -> Session:
     """See `DeltabSession.resume`.
 
-    A spend that no recorded output belongs to stays spent: its noise may have been drawn. It is listed in the
-    session's report and by `ledger history`.
+    What was paid for is there again: private models in `session.private_models`; anything else that was not recorded
+    is asked for again as before, and is answered with the result that was sealed, or drawn if nobody has seen it.
     """
     old = Journal(folder)
     old.repair()
@@ -33,8 +36,6 @@ def resume(make: Callable[..., Session], acro: Any, folder: Path, kwargs: dict[s
         raise InputError(
             "this is no session journal", path=folder, next_step="Name the folder that holds journal.jsonl."
         )
-    if any(step["step"] == "finalised" for step in steps):
-        raise RefusedError("that session was finalised", next_step="Start a new session.")
     start = steps[0]
     session = make(acro, cohort=kwargs.pop("cohort", start["cohort"]), journal=folder.parent, _resumed=folder, **kwargs)
     if session.ruleset.sha256 != start["rule_set"]["sha256"]:
@@ -44,7 +45,9 @@ def resume(make: Callable[..., Session], acro: Any, folder: Path, kwargs: dict[s
         )
     if session.cohort != start["cohort"]:
         raise RefusedError("that session was about another cohort", next_step="Name the same cohort.")
-    session.id, session.salt, session.started = start["id"], start["salt"], start["started"]
+    session.salt = start["salt"]
+    if not any(step["step"] == "finalised" for step in steps):  # else a second folder, which is another session's
+        session.id, session.started = start["id"], start["started"]
     if any(step["step"] == "attack_report" for step in steps):
         session.attack_report = folder / "attack.json"
     for step in steps:
@@ -52,13 +55,30 @@ def resume(make: Callable[..., Session], acro: Any, folder: Path, kwargs: dict[s
             session.config_changes.append(step["change"])
     for step in _kept(steps):
         _take_up(session, Entry.from_journal(step["entry"]), step["cells"], step.get("trace"))
-    trainings = [step for step in steps if step["step"] == "trained"]
-    if trainings:
-        session.n_least = next((t["n_least"] for t in reversed(trainings) if t["n_least"] is not None), None)
-        session.not_checked.append("the session was taken up again: its private models of before are gone")
-    paid = {spend for entry in session.entries for spend in entry.spends}
-    session.orphans = [step["entry"] for step in steps if step["step"] == "spend" and step["entry"] not in paid]
+    _take_up_paid(session, steps)
+    _know_own_releases(session)
     return session
+
+
+def _take_up_paid(session: SessionCore, steps: list[dict[str, Any]]) -> None:
+    """Models whose result was sealed and recorded; other orders wait to be asked for again."""
+    session.orders = orders_of(session.journal, session.budget, steps)
+    for step in {step["entry"]: step for step in steps if step["step"] == "trained"}.values():
+        taken_up(session, step)
+        session.orders.answered(step["entry"])
+    for entry in {spend for output in session.entries for spend in output.spends}:
+        session.orders.answered(entry)
+
+
+def _know_own_releases(session: SessionCore) -> None:
+    """What left of this session already is no earlier release of others: known by its very bytes."""
+    files = {path.name: sha256_hex(path.read_bytes()) for path in session.journal.files.iterdir()}
+    released = {r.sha256: r.entry for r in session.budget.ledger.releases(session.cohort) if r.sha256 is not None}
+    for entry in session.entries:
+        found = [released[files[name]] for name in entry.files if files.get(name) in released]
+        session.state.own_releases.update(found)
+        session.remembered.update([entry.name] if found else [])
+    session.state.history_head = ""  # read again without them
 
 
 def _kept(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ class TrainedHere:
     """A private model of this session with the receipt that paid for it and the facts measured on its people."""
 
     model: Any
-    receipt: Receipt | None
+    receipt: Receipt
     n_basis: int | None
     facts: Mapping[str, Fact]
     statement: Mapping[str, Any]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -15,58 +13,17 @@ from ..measure.measure import max_abs_z, training_facts
 from ..measure.people import columns_of, numbers
 from ..privacy import PublicBounds, train_private
 from ..privacy.job import contributing
-from ..privacy.noisy_count import attempt_error, gaussian_allowance, least, refuse_hopeless
+from ..privacy.noisy_count import attempt_error, gaussian_allowance, refuse_hopeless
 from ..privacy.spend import Receipt
-from .common import ROWS_ARE_PEOPLE
+from ..privacy.stored import model_json, model_of
+from .paid_models import remembered, trained_here
 from .plausible import own_deltas
 from .ready import refuse_in_vain
-from .trained import TrainedHere
 
 if TYPE_CHECKING:
     from .core import SessionCore
 
 _ROWS = 256  # rows digested at once
-
-
-GONE = "the session was taken up again, and the private models it had before are gone with the process"
-GONE_STEP = "What was recorded of them stands; for anything more train again, which is paid again."
-
-
-def trained_here(session: SessionCore, model: Any) -> TrainedHere | None:
-    """The session's own record of a private model; None where the model is not of this session.
-
-    Raises
-    ------
-    PrivacyError
-        When weights, moments or statement are not those of the training any more: the noise was paid for those only.
-    """
-    record = session.models.get(id(model))
-    if record is None:
-        return None
-    try:
-        same = record.model is model and _model_digest(model) == record.digest
-    except (AttributeError, TypeError, ValueError):
-        same = False
-    if not same:
-        raise PrivacyError(
-            "the weights of this private model are not those its training gave",
-            next_step="Train it again with session.train_private; a changed model has no guarantee.",
-        )
-    return record
-
-
-def _model_digest(model: Any) -> bytes:
-    """SHA-256 of everything a model may release; stays in memory."""
-
-    digest = sha256()
-    for each in fields(model.weights):
-        value = getattr(model.weights, each.name)
-        body = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
-        digest.update(f"{each.name} {np.shape(value)} {len(body)} ".encode() + body)
-    moments = None if model.noisy_moments is None else model.noisy_moments.to_json()
-    told = [moments, model.statement.to_json(), model.n_noisy, model.intervals]
-    digest.update(json.dumps(told, sort_keys=True, default=str).encode())
-    return digest.digest()
 
 
 def _people_digest(matrix: Any, ages: Any, confounds: Any | None) -> bytes:
@@ -135,6 +92,7 @@ def train(
     if bounds is None and basis is None:
         bounds = public
     receipts: list[Receipt] = []
+    people = _people_digest(matrix, ages, confounds)
 
     def before_spend(told: Mapping[str, Any]) -> None:
         _refuse_hopeless(session, told, expected_n)
@@ -155,7 +113,8 @@ def train(
         adjacency=adjacency,  # type: ignore[arg-type]
         n_components=n_components,
         method=method,  # type: ignore[arg-type]
-        spend=session.budget.spender(n_public, receipts),
+        spend=session.orders.place(n_public, people, receipts),
+        keep=session.orders.keep(receipts, model_json, model_of),
         registered=session.budget.registered,
         ruleset_bounds=public,
         before_spend=before_spend,
@@ -165,7 +124,8 @@ def train(
         confounds, bounds, basis, float(session.ruleset.parameters["clips_allowed"])
     )
     origin = "shared_normative" if basis is not None else "node_specific"
-    return _remember(session, model, receipts, (matrix, ages, confounds), public_people, origin, plain)
+    facts = training_facts(matrix, ages, origin=origin, max_z=_largest_z(model, matrix, ages, confounds))
+    return remembered(session, model, receipts[-1], facts, people, public_people, plain)
 
 
 def train_documents(
@@ -189,46 +149,15 @@ def train_documents(
         raise InputError("a person has several rows", next_step="Keep one row a person before training.")
     session.state.set_ages(ages)
     receipts: list[Receipt] = []
+    people = _people_digest(matrix, ages, None)
     model = documents_recipe(
         matrix, ages, feature_names=_names(X, feature_names), n_components=n_components, epsilon=epsilon,
         delta_dp=delta_dp, feature_bound=1.0, pca=pca,  # type: ignore[arg-type]
-        spend=session.budget.spender(roster.n_people, receipts),
+        spend=session.orders.place(roster.n_people, people, receipts),
+        keep=session.orders.keep(receipts, model_json, model_of),
     )  # fmt: skip
-    return _remember(session, model, receipts, (matrix, ages, None), None, "node_specific", False)
-
-
-def _remember(
-    session: SessionCore,
-    model: Any,
-    receipts: Sequence[Receipt],
-    people: tuple[Any, Any, Any],
-    public_people: int | None,
-    origin: str,
-    plain: bool,
-) -> Any:
-    """The session's record of a training, and its lines in the journal."""
-    matrix, ages, confounds = people
-    receipt = receipts[-1] if receipts else None
-    facts = training_facts(matrix, ages, origin=origin, max_z=_largest_z(model, matrix, ages, confounds))
-    if session.state.ids is None:
-        said = replace(model.statement, not_covered=(ROWS_ARE_PEOPLE, *model.statement.not_covered))
-        model = replace(model, statement=said)
-    session.models[id(model)] = TrainedHere(
-        model,
-        receipt,
-        public_people,
-        facts,
-        statement=model.statement.to_json(),
-        digest=_model_digest(model),
-        people=_people_digest(matrix, ages, confounds),
-        n_least=_least_n(session, model, receipt),
-        intervals=model.intervals,
-        plain=plain,
-    )
-    if receipt is not None:
-        session.journal.write("spend", {"entry": receipt.entry, "epsilon": float(model.statement.epsilon)})
-    session.journal.write("trained", {"n_least": session.models[id(model)].n_least})
-    return model
+    facts = training_facts(matrix, ages, origin="node_specific", max_z=_largest_z(model, matrix, ages, None))
+    return remembered(session, model, receipts[-1], facts, people, None, False)
 
 
 def _refuse_too_few(session: SessionCore, matrix: Any, ages: Any) -> None:
@@ -250,15 +179,6 @@ def _refuse_hopeless(session: SessionCore, told: Mapping[str, Any], expected_n: 
     attempt = session.budget.releases() + 1
     allowance = gaussian_allowance(sd, attempt_error(float(session.ruleset.parameters["noisy_n_error"]), attempt))
     refuse_hopeless(expected_n, int(session.ruleset.parameters["n_min_dp"]), allowance)
-
-
-def _least_n(session: SessionCore, model: Any, receipt: Receipt | None) -> int | None:
-    """Lower confidence limit of a noised N, at a level that holds over all attempts on these people."""
-    if model.n_noisy is None:
-        return None
-    attempt = 1 if receipt is None else receipt.after.releases
-    error = attempt_error(float(session.ruleset.parameters["noisy_n_error"]), attempt)
-    return least(model.n_noisy, gaussian_allowance(float(model.public["noise_sd"]["n"]), error))
 
 
 def _refuse_mixed_n(session: SessionCore, adjacency: str) -> None:
@@ -309,8 +229,6 @@ def deltas(session: SessionCore, model: Any, X: Any, age: Any, confounds: Any | 
     """
     ages = numbers(age)
     trained = trained_here(session, model)
-    if trained is None and session.resumed and getattr(model, "statement", None) is not None:
-        raise InputError(GONE, next_step=GONE_STEP)
     weights: Any = getattr(model, "weights", None) or getattr(model, "weights_", None)
     if not hasattr(weights, "feature_names"):
         raise InputError("this is no fitted model", next_step="Fit it first, or train with session.train_private.")

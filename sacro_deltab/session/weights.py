@@ -18,7 +18,7 @@ from ..rules.facts import Fact, FactValue, Provider
 from .attacking import reported
 from .common import ROWS_ARE_PEOPLE, build_facts, candidate_of, noised, not_noised
 from .entries import Candidate
-from .training import GONE, GONE_STEP, trained_here
+from .paid_models import trained_here
 
 if TYPE_CHECKING:
     from .core import SessionCore
@@ -84,12 +84,11 @@ def _source(session: SessionCore, model: Any) -> _Source:
     statement = getattr(model, "statement", None)
     if statement is not None or id(model) in session.models:
         record = trained_here(session, model)
-        if record is None and session.resumed:
-            raise InputError(GONE, next_step=GONE_STEP)
         if record is None:
             raise InputError(
                 "this private model was not trained in this session",
-                next_step="Train it with session.train_private, so that its budget is known.",
+                next_step="Train it with session.train_private, so that its budget is known; those of a session that "
+                "was taken up again are in session.private_models.",
             )
         data = record.statement
         n = n if record.n_least is None else record.n_least  # under add_remove: a limit on the release's own count

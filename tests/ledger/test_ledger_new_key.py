@@ -59,7 +59,7 @@ def test_totals_digests_and_cells_go_over(lived: Ledger, new_url: Callable[[], s
         jsonschema.validate(entry.to_json(), schema("ledger-entry"))
     orphan = next(e for e in new.orphans() if json.loads(e.body)["mechanism"] == GAUSS.mechanism)
     with pytest.raises(RefusedError):  # an orphan that had not drawn counts as drawn: nothing is refunded
-        new.attach(orphan.seq, GAUSS, who="me")
+        new.draw(orphan.seq, "d" * 64)
 
 
 def test_people_that_are_not_known_again_are_reviewed(lived: Ledger, tmp_path: Path) -> None:

@@ -230,43 +230,50 @@ class TestLife:
             with pytest.raises(LedgerError, match="is no spend"):
                 book.close_spend(entry, "b" * 64)
 
-    def test_an_orphan_that_has_drawn_is_never_attached(self, book: Ledger) -> None:
+    def test_noise_drawn_at_once_is_sealed_by_nobody(self, book: Ledger) -> None:
         receipt = book.spend(GAUSS, **spend_args())
-        with pytest.raises(RefusedError, match="may have been drawn"):
-            book.attach(receipt.entry, GAUSS, who="analyst")
         with pytest.raises(RefusedError, match="drawn already"):
-            book.draw(receipt.entry)
+            book.draw(receipt.entry, "d" * 64)
+        assert book.sealed_in(receipt.entry) is None
 
-    def test_an_orphan_that_has_not_drawn_serves_one_rerun(self, book: Ledger) -> None:
-        first = book.spend(GAUSS, **spend_args(draws="later"))
+    def test_an_order_draws_until_a_statistic_is_sealed_then_never_again(self, book: Ledger) -> None:
+        order = book.spend(GAUSS, **spend_args(draws="later"))
         with pytest.raises(RefusedError, match="has drawn no noise"):
-            book.close_spend(first.entry, "b" * 64)
-        rerun = book.attach(first.entry, GAUSS, who="analyst")
-        assert rerun.entry == first.entry
-        assert rerun.after == first.after
-        assert rerun.head == book.head
+            book.close_spend(order.entry, "b" * 64)
+        assert book.sealed_in(order.entry) is None
+        first = book.draw(order.entry, "d" * 64)
+        assert book.draw(order.entry, "d" * 64) == first  # the answer was lost: asked again
+        assert book.sealed_in(order.entry) == "d" * 64
+        with pytest.raises(RefusedError, match="no other may be opened"):  # a run that was only slow
+            book.draw(order.entry, "e" * 64)
+        with pytest.raises(InputError):
+            book.draw(order.entry, "none")
         assert book.totals("site-a").releases == 1
-        with pytest.raises(RefusedError):
-            book.attach(first.entry, GAUSS, who="analyst")
-        with pytest.raises(RefusedError):  # the first run was only slow
-            book.draw(first.entry)
-        book.close_spend(first.entry, "b" * 64)
-        assert book.orphans() == []
         assert book.verify().ok
 
-    def test_a_rerun_on_other_terms_is_refused(self, book: Ledger) -> None:
-        first = book.spend(GAUSS, **spend_args(draws="later"))
+    def test_the_same_order_is_answered_never_made_twice(self, book: Ledger) -> None:
+        token = "0" * 32
+        order = book.spend(GAUSS, **spend_args(draws="later"), token=token)
+        again = book.spend(GAUSS, **spend_args(draws="later"), token=token)
+        assert (again.entry, again.before, again.after) == (order.entry, order.before, order.after)
+        assert book.totals("site-a").releases == 1
         with pytest.raises(RefusedError, match="other terms \\(mu, sigma\\)"):
-            book.attach(first.entry, replace(GAUSS, mu=0.1, sigma=10.0), who="analyst")
+            book.spend(replace(GAUSS, mu=0.1, sigma=10.0), **spend_args(draws="later"), token=token)
+        with pytest.raises(RefusedError, match="another cohort"):
+            book.spend(GAUSS, **spend_args(draws="later", partition="site-b"), token=token)
 
-    def test_draw_once(self, book: Ledger) -> None:
-        receipt = book.spend(GAUSS, **spend_args(draws="later"))
-        book.draw(receipt.entry)
-        with pytest.raises(RefusedError):
-            book.draw(receipt.entry)
-        with pytest.raises(RefusedError):
-            book.attach(receipt.entry, GAUSS, who="analyst")
-        book.close_spend(receipt.entry, "b" * 64)
+    def test_more_of_a_sealed_statistic_is_post_processing(self, book: Ledger) -> None:
+        order = book.spend(GAUSS, **spend_args(draws="later"))
+        book.draw(order.entry, "d" * 64)
+        book.close_spend(order.entry, {"beta1.csv": "b" * 64})
+        later = book.close_spend(order.entry, {"beta1.csv": "c" * 64})
+        assert book.close_spend(order.entry, {"beta1.csv": "b" * 64}).seq < later.seq
+        for digest in ("b" * 64, "c" * 64):
+            found = book.released_in(digest)
+            assert found is not None and found.seq == order.entry
+        assert book.totals("site-a").model_exports == 1
+        assert book.orphans() == []
+        assert book.verify().ok
 
 
 def test_pinned_only_when_id_and_key_agree(book: Ledger, url: str, key: Path) -> None:

@@ -34,7 +34,7 @@ def lived_in(file_book: Ledger) -> Ledger:
     book.close_spend(first.entry, "b" * 64)  # 6
     book.spend(small(0.5), **spend_args(partition="site-b"))  # 7
     later = book.spend(small(0.25), **spend_args(draws="later"))  # 8
-    book.draw(later.entry)  # 9
+    book.draw(later.entry, "d" * 64)  # 9
     cells = [ReleaseCell("all", 30, tuple(range(30)), {"n": 30}), ReleaseCell("few", 25, tuple(range(25)))]
     book.record_release("site-a", "delta_mean", kind="table", cells=cells, who="analyst")  # 10
     book.declare_disjoint("site-a", "site-b", by="Data manager", reason="numbers start at 1")  # 11

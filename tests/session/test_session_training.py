@@ -41,23 +41,31 @@ def test_a_test_that_breaks_costs_no_model(make_session: Any, monkeypatch: pytes
     assert session.release_weights(model, only=["beta1"])[0].status == "review"
 
 
-def test_a_resumed_session_says_that_its_models_are_gone(make_session: Any, place: Path) -> None:
+def resumed(session: Any, place: Path, **said: Any) -> Any:
+    """The session taken up again as another process would."""
     from sacro_deltab.run.pipeline import quiet_acro
     from sacro_deltab.session.acro_session import DeltabSession
 
+    return DeltabSession.resume(
+        quiet_acro(), session.journal.folder, people=[f"P{i:04d}" for i in range(400)],
+        profile=place / "profile.yaml", ledger=place / "budget.db", **{"declare": DECLARE, "attest": ATTEST, **said},
+    )  # fmt: skip
+
+
+def test_a_resumed_session_has_its_paid_models(make_session: Any, place: Path) -> None:
     killed = make_session()
     model = killed.train_private(FRAME, STUDY.age, basis=BASIS, epsilon=0.5, membership_test=False)
-    killed.release_sd(np.random.default_rng(0).normal(0, 4, 400))
-    people = [f"P{i:04d}" for i in range(400)]
-    session = DeltabSession.resume(
-        quiet_acro(), killed.journal.folder, people=people, declare=DECLARE, attest=ATTEST,
-        profile=place / "profile.yaml", ledger=place / "budget.db",
-    )  # fmt: skip
-    assert len(session.orphans) == 1
-    assert "models of before are gone" in session.report()
-    for use in (lambda: session.release_weights(model), lambda: session.deltas(model, FRAME, STUDY.age)):
-        with pytest.raises((InputError, RefusedError), match="taken up again"):
-            use()
+    deltas = killed.deltas(model, FRAME, STUDY.age)
+    session = resumed(killed, place)
+    (again,) = session.private_models
+    assert again.statement == model.statement
+    assert again.weights.to_json() == model.weights.to_json()
+    assert np.array_equal(session.deltas(again, FRAME, STUDY.age), deltas)
+    assert session.orders.entries == []
+    assert session.train_private(FRAME, STUDY.age, basis=BASIS, epsilon=0.5, membership_test=False).weights is not None
+    session.release_weights(again)
+    session.finalise(place / "outputs")
+    assert session.budget.ledger.totals("test-cohort").epsilon_sum == 0.5
 
 
 def test_an_interrupt_between_journal_and_record_is_a_drop(make_session: Any, place: Path, monkeypatch: Any) -> None:

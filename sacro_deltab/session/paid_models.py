@@ -1,0 +1,129 @@
+"""The private models of a session: remembered, known again, and taken up from their sealed results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..base.errors import PrivacyError
+from ..privacy import PrivateModel
+from ..privacy.noisy_count import attempt_error, gaussian_allowance, least
+from ..privacy.spend import Receipt
+from ..privacy.stored import model_of
+from ..rules.facts import Fact, Provider
+from .common import ROWS_ARE_PEOPLE
+from .trained import TrainedHere
+
+if TYPE_CHECKING:
+    from .core import SessionCore
+
+
+def trained_here(session: SessionCore, model: Any) -> TrainedHere | None:
+    """The session's own record of a private model; None where the model is not of this session.
+
+    Raises
+    ------
+    PrivacyError
+        When weights, moments or statement are not those of the training any more: the noise was paid for those only.
+    """
+    record = session.models.get(id(model))
+    if record is None:
+        return None
+    try:
+        same = record.model is model and _model_digest(model) == record.digest
+    except (AttributeError, TypeError, ValueError):
+        same = False
+    if not same:
+        raise PrivacyError(
+            "the weights of this private model are not those its training gave",
+            next_step="Train it again with session.train_private; a changed model has no guarantee.",
+        )
+    return record
+
+
+def _model_digest(model: Any) -> bytes:
+    """SHA-256 of everything a model may release; stays in memory."""
+
+    digest = sha256()
+    for each in fields(model.weights):
+        value = getattr(model.weights, each.name)
+        body = value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
+        digest.update(f"{each.name} {np.shape(value)} {len(body)} ".encode() + body)
+    moments = None if model.noisy_moments is None else model.noisy_moments.to_json()
+    told = [moments, model.statement.to_json(), model.n_noisy, model.intervals]
+    digest.update(json.dumps(told, sort_keys=True, default=str).encode())
+    return digest.digest()
+
+
+def remembered(
+    session: SessionCore,
+    model: PrivateModel,
+    receipt: Receipt,
+    facts: Mapping[str, Fact],
+    people: bytes,
+    public_people: int | None,
+    plain: bool,
+) -> PrivateModel:
+    """The session's record of a training, and its lines in the journal."""
+    session.journal.write(
+        "trained",
+        {
+            "entry": receipt.entry,
+            "facts": {name: [fact.value, fact.by.value] for name, fact in facts.items()},
+            "people": people.hex(),
+            "n_basis": public_people,
+            "plain": plain,
+        },
+    )
+    model = _known(session, model, receipt, facts, people, public_people, plain)
+    session.orders.answered(receipt.entry)
+    return model
+
+
+def _known(
+    session: SessionCore,
+    model: PrivateModel,
+    receipt: Receipt,
+    facts: Mapping[str, Fact],
+    people: bytes,
+    public_people: int | None,
+    plain: bool,
+) -> PrivateModel:
+    if session.state.ids is None:
+        said = replace(model.statement, not_covered=(ROWS_ARE_PEOPLE, *model.statement.not_covered))
+        model = replace(model, statement=said)
+    session.models[id(model)] = TrainedHere(
+        model,
+        receipt,
+        public_people,
+        facts,
+        statement=model.statement.to_json(),
+        digest=_model_digest(model),
+        people=people,
+        n_least=_least_n(session, model, receipt),
+        intervals=model.intervals,
+        plain=plain,
+    )
+    return model
+
+
+def taken_up(session: SessionCore, step: Mapping[str, Any]) -> None:
+    """A training of before, its sealed result opened; nothing is spent or drawn."""
+    receipt = session.budget.ledger.receipt(step["entry"])
+    facts = {name: Fact(name, value, Provider(by)) for name, (value, by) in step["facts"].items()}
+    model = model_of(session.orders.opened(receipt.entry))
+    _known(session, model, receipt, facts, bytes.fromhex(step["people"]), step["n_basis"], step["plain"])
+
+
+def _least_n(session: SessionCore, model: PrivateModel, receipt: Receipt) -> int | None:
+    """Lower confidence limit of a noised N, at a level that holds over all attempts on these people."""
+    if model.n_noisy is None:
+        return None
+    attempt = receipt.after.releases
+    error = attempt_error(float(session.ruleset.parameters["noisy_n_error"]), attempt)
+    return least(model.n_noisy, gaussian_allowance(float(model.public["noise_sd"]["n"]), error))
