@@ -48,8 +48,8 @@ class FileReport:
     def add_decision(self, decision: Decision, facts: Facts) -> None:
         """Copy what the rules said."""
         self.add(*(f for f in decision.findings if f.effect is not Effect.PASS))
-        if decision.missing:
-            self.add(note("missing-facts", Effect.BLOCK, "not judged: missing " + ", ".join(sorted(decision.missing))))
+        if missing := sorted(set(decision.missing) - set(decision.asked)):
+            self.add(note("missing-facts", Effect.BLOCK, "not judged: missing " + ", ".join(missing)))
         self.met = decision.met
         self.facts = sorted({(fact.name, fact.by.value) for fact in facts})
 

@@ -82,6 +82,8 @@ def _fact(name: str, spec: dict[str, Any], main: MarkedFile, problems: list[Prob
     for bound in ("minimum", "maximum", "above", "below"):
         if bound in spec and (spec["type"] not in ("integer", "number") or not math.isfinite(spec[bound])):
             problems.append(Problem(main.place(*where, bound), f"{name}: only a number has a {bound}"))
+    if "ask" in spec and spec["by"] != "attested":
+        problems.append(Problem(main.place(*where, "ask"), f"{name}: only what TRE staff alone can say is asked"))
     accept = frozenset(Provider(word) for word in spec["accept"]) if "accept" in spec else _ACCEPT[spec["by"]]
     return FactSpec(
         name=name,
@@ -100,6 +102,7 @@ def _fact(name: str, spec: dict[str, Any], main: MarkedFile, problems: list[Prob
         raw=bool(spec.get("raw", False)),
         optional=bool(spec.get("optional", False)),
         part_value=bool(spec.get("part_value", False)),
+        ask=spec.get("ask", ""),
     )
 
 

@@ -14,7 +14,10 @@ from typing import Any
 from ..base.canonical import canonical_json
 from .model import Condition, FactSpec, PolicyDecision, Rule, RuleSet
 
-_FACT = ("type", "values", "minimum", "maximum", "above", "below", "after", "raw", "optional", "part_value", "unit")
+_FACT = (
+    *("type", "values", "minimum", "maximum", "above", "below", "after"),
+    *("raw", "optional", "part_value", "unit", "ask"),
+)
 
 
 def rule_digest(ruleset: RuleSet, rule: Rule) -> str:

@@ -22,7 +22,7 @@ from ..base.findings import Effect, Finding
 from .comparators import compare
 from .evaluate import Lack, Outcome, Scope, evaluate
 from .facts import Fact, Facts, Part, Provider
-from .findings import collect_findings
+from .findings import collect_findings, is_asked
 from .limits import named_limit
 from .model import Rule, RuleSet
 from .noised import advice_of, is_raw_rule, protected_by_noise, without_raw
@@ -238,7 +238,8 @@ def _decision(
     extra = [r for r in ruleset.rules_for(facts.output_type) if _asks_completeness(r)]
     if complete:
         met += [r.id for r in extra]
-    missing = tuple(dict.fromkeys(lack.fact for o in outcomes for lack in o.lacks))
+    lacks = tuple(dict.fromkeys(lack for o in outcomes for lack in o.lacks))
+    missing = tuple(dict.fromkeys(lack.fact for lack in lacks))
     worst = min(effects, key=lambda e: e.rank, default=Effect.PASS)
     if not rules:
         worst = Effect.BLOCK
@@ -251,6 +252,7 @@ def _decision(
         tuple(met),
         tuple(idle),
         missing,
+        asked=tuple(lack.fact for lack in lacks if is_asked(ruleset, lack)),
     )
 
 

@@ -12,6 +12,8 @@ from .facts import Fact, Facts, FactValue, Part, Provider
 from .limits import MissingFactError, named_limit
 from .model import Condition, Rule, RuleSet
 
+MISSING = "is missing"  # why of a fact that nobody supplied at all
+
 
 @dataclass(frozen=True)
 class Lack:
@@ -61,7 +63,7 @@ class Scope:
         spec = self.ruleset.facts[name]
         fact = self._find(name, part)
         if fact is None:
-            return False if spec.optional else Lack(name, "is missing")
+            return False if spec.optional else Lack(name, MISSING)
         if not isinstance(fact, Fact) or fact.name != name:
             return Lack(name, "is not what its name says")
         wrong = misfit(spec, fact.value)
@@ -112,7 +114,7 @@ def _holds(scope: Scope, condition: Condition, part: Part | None) -> tuple[bool 
         limit = scope.limit(condition, part)
     except MissingFactError as missing:
         lack = scope.read(missing.fact, part)
-        return None, None, [lack if isinstance(lack, Lack) else Lack(missing.fact, "is missing")]
+        return None, None, [lack if isinstance(lack, Lack) else Lack(missing.fact, MISSING)]
     found = Failed(condition, value, limit)
     if limit is None:
         return False, found, []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..base.findings import Effect, Finding
 from . import messages
-from .evaluate import Lack, Outcome
+from .evaluate import MISSING, Lack, Outcome
 from .model import Rule, RuleSet
 
 
@@ -120,8 +120,13 @@ def _default_step(effect: Effect, rules: list[Rule]) -> str | None:
     return "Change the output; no waiver is possible."
 
 
+def is_asked(ruleset: RuleSet, lack: Lack) -> bool:
+    """Whether a fact that nobody supplied is a question to the checker instead of a block."""
+    return lack.why == MISSING and bool(ruleset.facts[lack.fact].ask)
+
+
 def _lacking(ruleset: RuleSet, outcomes: list[Outcome]) -> list[Finding]:
-    """One block per missing fact, naming it and every rule that waits for it."""
+    """One finding per missing fact, naming it and every rule that waits for it: a block, or a question to TRE staff."""
     by_lack: dict[Lack, list[Outcome]] = {}
     for outcome in outcomes:
         for lack in outcome.lacks:
@@ -130,15 +135,17 @@ def _lacking(ruleset: RuleSet, outcomes: list[Outcome]) -> list[Finding]:
     out = []
     for lack, waiting in by_lack.items():
         inside, outside = messages.lack_text(ruleset, lack, [o.target for o in waiting])
-        rules = list({r.id: r for r in [*gate, *(o.rule for o in waiting)]}.values())
+        ask = ruleset.facts[lack.fact].ask if is_asked(ruleset, lack) else ""
+        rules = list({r.id: r for r in [*([] if ask else gate), *(o.rule for o in waiting)]}.values())
         out.append(
             Finding(
                 rules=tuple(r.id for r in rules),
                 target="output",
-                effect=Effect.BLOCK,
+                effect=Effect.REVIEW if ask else Effect.BLOCK,
                 inside=inside,
                 outside=outside,
                 clauses=tuple(dict.fromkeys(c for r in rules for c in r.source)),
+                asks=(ask,) if ask else (),
                 next_step=messages.lack_next_step(ruleset, lack.fact),
             )
         )

@@ -125,7 +125,7 @@ def lack_next_step(ruleset: RuleSet, fact: str) -> str:
     ways = {
         "computed": "Export again from a session of this package, or recompute with --cohort.",
         "declared": "Say it in the file given with --declare.",
-        "attested": "TRE staff say it in the file given with --attest, or in a layer.",
+        "attested": "TRE staff say it once for the whole request, in the file given with --attest, or in a layer.",
         "ledger": "Give the ledger with --ledger.",
     }
     return ways[ruleset.facts[fact].by]

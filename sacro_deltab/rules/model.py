@@ -125,6 +125,7 @@ class FactSpec:
     raw: bool = False
     optional: bool = False
     part_value: bool = False
+    ask: str = ""  # the question put to the checker where nobody said it; "": missing, it blocks
 
     @property
     def of_part(self) -> str | None:

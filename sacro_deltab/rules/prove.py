@@ -176,6 +176,8 @@ def evidence_gaps(ruleset: RuleSet, asked: Requirements) -> Iterator[Gap]:
             yield Gap(name, "fact", "is a query on the data (raw), and its result would leave")
         if asked.said_by and spec.optional and name not in asked.optional:
             yield Gap(name, "fact", "is optional: where nobody supplies it nothing blocks")
+        if asked.said_by and spec.ask and name not in asked.asked:
+            yield Gap(name, "fact", "is asked of the checker: where nobody supplies it nothing blocks")
 
 
 def number_gaps(ruleset: RuleSet, asked: Requirements) -> Iterator[Gap]:

@@ -44,6 +44,7 @@ class Requirements:
     said_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # fact → providers, at most
     raw: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
     numbers: Mapping[str, Any] = field(default_factory=dict)  # parameter → the least strict value
     kinds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # class → kinds
 
@@ -67,6 +68,7 @@ def load_requirements(ruleset: RuleSet) -> Requirements:
         said,
         frozenset(data.get("raw", ())),
         frozenset(data.get("optional", ())),
+        frozenset(data.get("asked", ())),
         data.get("numbers", {}),
         {cls: tuple(kinds) for cls, kinds in data.get("kinds", {}).items()},
     )

@@ -155,7 +155,11 @@ def _facts(old: Mapping[str, FactSpec], new: Mapping[str, FactSpec]) -> Iterator
         for field in _FACT_FIELDS:
             if getattr(a, field) != getattr(b, field):
                 changes.append(Change(f"{field} {getattr(a, field)} → {getattr(b, field)}", Direction.CHANGED))
-        for field in ("means", "reads"):
+        if bool(a.ask) != bool(b.ask):
+            words = ["it blocks" if not s.ask else "it is asked of the checker" for s in (a, b)]
+            direction = Direction.LOOSER if b.ask else Direction.STRICTER
+            changes.append(Change(f"where nobody says it: {words[0]} → {words[1]}", direction))
+        for field in ("means", "reads", *(["ask"] if a.ask and b.ask else [])):
             if getattr(a, field) != getattr(b, field):
                 changes.append(Change(f"{field} reworded", Direction.EDITORIAL))
         if changes:

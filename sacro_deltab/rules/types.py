@@ -50,6 +50,7 @@ class Decision:
     met: tuple[str, ...]
     not_applicable: tuple[str, ...]
     missing: tuple[str, ...] = ()  # names of facts nobody supplied
+    asked: tuple[str, ...] = ()  # of those, what TRE staff are asked instead of being waited for
     advice: tuple[Advice, ...] = ()  # of rules on raw data, where the noise protects; inside only
 
     @property

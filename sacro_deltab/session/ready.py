@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..base.errors import BudgetError, InputError
 from ..base.findings import Effect
-from ..model.parameters import BETA1, BETA2, BETA2SQ, FOLDED, X_MEAN, X_STD, Y_MEAN, YSQ_MEAN, YSQ_SLOPE
-from ..rules import decide
+from ..model.parameters import BETA1, BETA2, BETA2SQ, FOLDED, Y_MEAN, YSQ_MEAN, YSQ_SLOPE
+from ..rules import RuleSet, decide
 from ..rules.facts import Fact, Facts, Provider
+from ..rules.types import Decision
 from .common import noised, stated
 
 if TYPE_CHECKING:
     from .core import SessionCore
 
-WEIGHTS = (
-    BETA1, BETA2, BETA2SQ, FOLDED, YSQ_MEAN, YSQ_SLOPE, X_MEAN, X_STD, Y_MEAN,
-)  # fmt: skip
+WEIGHTS = (BETA1, BETA2, BETA2SQ, FOLDED, YSQ_MEAN, YSQ_SLOPE, Y_MEAN)  # what noise is paid for
 _WHO = {"declared": "declared by the researcher (declare)", "attested": "said by TRE staff (attest)"}
+_PUBLIC = frozenset({"n", "n_node", "dp.adjacency"})  # known before any noise, where N is public
 
 
-def waiting(
-    session: SessionCore, kinds: Sequence[str] = WEIGHTS, adjacency: str = "zero_out_N_public"
-) -> dict[str, str]:
-    """Kinds of output that cannot leave whatever the noise will be, each with why.
+@dataclass(frozen=True)
+class Wait:
+    """A kind of output that waits: for a fact that somebody must say, or for ever, as the rules stand."""
 
-    The rules judge what is known beforehand: what was said, and what every noised release here has. Facts that are
-    measured later are unknown and count neither way.
+    kind: str
+    why: str
+    stuck: bool  # else it goes to the checker with a question
+
+
+def waits(session: SessionCore, kinds: Sequence[str] = WEIGHTS, adjacency: str = "zero_out_N_public") -> list[Wait]:
+    """Kinds of output of a private training that would not pass whatever the noise will be, each with why.
+
+    The rules judge what is known beforehand: what was said, what every noised release here has, and the roster's N
+    where it is public (an exact N that is not would be a query). What is measured later counts neither way.
     """
     statement = {
         "mechanism": "discrete_gaussian", "label": "formal", "epsilon": 1.0, "delta_dp": 0.0, "adjacency": adjacency,
@@ -35,40 +43,45 @@ def waiting(
     }  # fmt: skip
     noise = noised(statement, sensitivity=1.0, post_processing=True)
     noise |= {"evidence.attack_report": True, "pca.origin": "shared_normative"}  # this session's to say, later
+    people = session.state.people
+    if adjacency != "add_remove" and people is not None:
+        noise |= {"n": people.n_people, "n_node": people.n_people}
     measured = {name: Fact(name, value, Provider.COMPUTED) for name, value in noise.items()}
-    out: dict[str, str] = {}
+    out = []
     for kind in kinds:
-        if kind not in session.ruleset.outputs:
-            continue
-        said = stated(session, kind, kind)
-        known = {**said, **measured, **session.budget.facts()}
-        decision = decide(session.ruleset, Facts(kind, kind, known, ()))
-        lacks = [name for name in decision.missing if session.ruleset.facts[name].by in _WHO]
-        said_so = [
-            finding.outside
-            for finding in decision.findings
-            if finding.effect is Effect.BLOCK and _rests_on(session, finding.rules, said)
-        ]
-        if lacks:
-            out[kind] = ", ".join(f"{name}, {_WHO[session.ruleset.facts[name].by]}" for name in lacks)
-        elif said_so:
-            out[kind] = said_so[0]
+        if kind in session.ruleset.outputs:
+            said = stated(session, kind, kind)
+            facts = Facts(kind, kind, {**said, **measured, **session.budget.facts()}, ())
+            out += _waits(session.ruleset, decide(session.ruleset, facts), {*said, *_PUBLIC})
     return out
 
 
-def _rests_on(session: SessionCore, rules: Sequence[str], said: Mapping[str, object]) -> bool:
-    """Whether people's own words alone decided these rules."""
-    found = [rule for rule in session.ruleset.rules if rule.id in rules]
-    return bool(found) and all(condition.fact in said for rule in found for condition in rule.require)
+def _waits(ruleset: RuleSet, decision: Decision, known: Collection[str]) -> Iterator[Wait]:
+    kind = decision.output_type
+    specs = [ruleset.facts[name] for name in decision.missing]
+    for spec in specs:
+        if spec.by in _WHO:
+            yield Wait(kind, f"{spec.name}, {_WHO[spec.by]}", stuck=not spec.ask)
+    for finding in decision.findings:
+        if finding.effect is Effect.BLOCK and _rests_on(ruleset, finding.rules, known):
+            yield Wait(kind, finding.outside, stuck=True)
+
+
+def _rests_on(ruleset: RuleSet, rules: Sequence[str], known: Collection[str]) -> bool:
+    """Whether what is known beforehand alone decided these rules."""
+    found = [rule for rule in ruleset.rules if rule.id in rules]
+    return bool(found) and all(condition.fact in known for rule in found for condition in rule.require)
 
 
 def ready(session: SessionCore, kinds: Sequence[str] = WEIGHTS, adjacency: str = "zero_out_N_public") -> list[str]:
-    """One line a reason: how many outputs wait for what."""
-    reasons: dict[str, int] = {}
-    for reason in waiting(session, kinds, adjacency).values():
-        reasons[reason] = reasons.get(reason, 0) + 1
+    """One line a reason: how many outputs wait for what, and what becomes of them otherwise."""
+    reasons: dict[tuple[str, bool], int] = {}
+    for wait in waits(session, kinds, adjacency):
+        reasons[wait.why, wait.stuck] = reasons.get((wait.why, wait.stuck), 0) + 1
     return [
-        f"{n} kind{'s' if n > 1 else ''} of output wait{'' if n > 1 else 's'} for {why}" for why, n in reasons.items()
+        f"{n} output{'s' if n > 1 else ''} wait{'' if n > 1 else 's'} for: {why}"
+        + ("" if stuck else "; otherwise the checker is asked, once for the whole request")
+        for (why, stuck), n in reasons.items()
     ]
 
 
@@ -78,9 +91,9 @@ def refuse_in_vain(session: SessionCore, adjacency: str) -> None:
     Raises
     ------
     InputError
-        Every weight waits for something that somebody must say first.
+        Every weight waits for something that somebody must say first, or that no noise will mend.
     """
-    stuck = waiting(session, WEIGHTS, adjacency)
+    stuck = {wait.kind for wait in waits(session, WEIGHTS, adjacency) if wait.stuck}
     if len(stuck) < sum(kind in session.ruleset.outputs for kind in WEIGHTS):
         return
     raise InputError(
