@@ -47,7 +47,7 @@ def waits(session: SessionCore, kinds: Sequence[str] = WEIGHTS, adjacency: str =
     if adjacency != "add_remove" and people is not None:
         noise |= {"n": people.n_people, "n_node": people.n_people}
     measured = {name: Fact(name, value, Provider.COMPUTED) for name, value in noise.items()}
-    out = []
+    out: list[Wait] = []
     for kind in kinds:
         if kind in session.ruleset.outputs:
             said = stated(session, kind, kind)
