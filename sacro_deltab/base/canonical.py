@@ -63,6 +63,49 @@ def shown_json(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+_WIDTH = (
+    100  # characters: the viewer shows a file as it is written, and a wide line moves its buttons out of the window
+)
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # `json.dumps` makes an encoder for each call
+
+
+def narrow_json(value: Mapping[str, Any], *, by_line: str) -> str:
+    """`value` in lines of at most 100 characters, a longer text alone excepted; `<`, `>` and `&` as escapes.
+
+    One pair a line; what fits on its line stays on it. The items of the list `by_line` have a line each.
+    """
+    parts = [f" {_flat(key)}: {_narrow(item, 2, len(_flat(key)) + 3)}" for key, item in value.items() if key != by_line]
+    items = ",\n  ".join(_narrow(item, 3, 2) for item in value[by_line])
+    return "{\n" + ",\n".join([*parts, f" {_flat(by_line)}: [\n  {items}\n ]"]) + "\n}\n"
+
+
+def _flat(value: Any) -> str:
+    return _encode(value).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _narrow(value: Any, depth: int, used: int) -> str:
+    """`value` where `used` characters stand on the line already; what it is broken into is indented by `depth`."""
+    flat, pad = _flat(value), " " * depth
+    if used + len(flat) < _WIDTH or not isinstance(value, dict | list) or not value:
+        return flat
+    if isinstance(value, dict):
+        heads = [(f"{pad}{_flat(key)}: ", item) for key, item in value.items()]
+        body = ",\n".join(head + _narrow(item, depth + 1, len(head)) for head, item in heads)
+        return f"{{\n{body}\n{pad[:-1]}}}"
+    if any(isinstance(item, dict | list) for item in value):
+        body = ",\n".join(pad + _narrow(item, depth + 1, depth) for item in value)
+        return f"[\n{body}\n{pad[:-1]}]"
+    lines, at = [""], depth
+    for word in (f"{_flat(item)}," for item in value):
+        if lines[-1] and at + len(word) >= _WIDTH:
+            lines.append("")
+            at = depth
+        lines[-1] += f" {word}" if lines[-1] else word
+        at += len(word) + 1
+    body = "\n".join(pad + line for line in lines)
+    return f"[\n{body[:-1]}\n{pad[:-1]}]"
+
+
 def read_canonical(data: bytes, *, path: object, what: str) -> Any:
     """Parse the file form; anything that would be written differently is refused.
 

@@ -11,6 +11,7 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from .errors import UnreadableError
@@ -106,6 +107,24 @@ def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
+_HELD: ContextVar[dict[str, bytes] | None] = ContextVar("held", default=None)
+
+
+@contextmanager
+def read_once() -> Iterator[None]:
+    """Inside, each file of a folder that is judged is read once: who asks again is given the same bytes."""
+    token = _HELD.set({})
+    try:
+        yield
+    finally:
+        _HELD.reset(token)
+
+
+def holding() -> bool:
+    """Whether files are read once here."""
+    return _HELD.get() is not None
+
+
 def read_file(
     path: str | Path,
     *,
@@ -123,8 +142,14 @@ def read_file(
         No ordinary file, larger than `limit` bytes, changed while it was read, or slower than `seconds`.
     """
     name = path if shown is None else shown
+    held, key = None if links or dir_fd is not None else _HELD.get(), str(Path(path).absolute())
+    if held is not None and key in held and len(held[key]) <= limit:
+        return held[key]
     with opened(path, shown=name, links=links, dir_fd=dir_fd) as handle:
-        return b"".join(blocks(handle, limit=limit, shown=name, seconds=seconds))
+        data = b"".join(blocks(handle, limit=limit, shown=name, seconds=seconds))
+    if held is not None:
+        held[key] = data
+    return data
 
 
 def read_member(path: Path, *, limit: int = LARGE) -> bytes:

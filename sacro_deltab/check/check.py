@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError, SacroDeltabError, UnreadableError
 from ..base.findings import Effect, note
-from ..base.opening import MIB
+from ..base.opening import MIB, read_once
 from ..build.results import config_faults
 from ..inert.limits import DEFAULT, Limits
 from ..inert.reading import read_content
@@ -247,7 +247,8 @@ def _check_folder(root: Path, context: Context, ledger: str | Path | None) -> Re
         report.extend(_check_singles(files, context))
         return report
     try:
-        _check_results_folder(root, entries, context, ledger, report)
+        with read_once():
+            _check_results_folder(root, entries, context, ledger, report)
     except SacroDeltabError:
         raise  # an option that cannot be used
     except Exception as error:  # another folder may still be judged

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from ..base.canonical import narrow_json
 
 Cell = str | int | float | None
 
@@ -65,12 +66,8 @@ class OutputDocument:
         }
 
     def to_json(self) -> str:
-        """Machine form, one row a line; `<`, `>` and `&` escaped so that no viewer takes them for markup."""
-        data = self.to_data()
-        rows = ",\n  ".join(_dump(row) for row in data.pop("rows"))
-        head = ",\n ".join(f"{_dump(key)}: {_dump(value)}" for key, value in data.items())
-        text = f'{{\n {head},\n "rows": [\n  {rows}\n ]\n}}\n'
-        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+        """Machine form: one pair and one row a line, no line wider than a screen (`narrow_json`)."""
+        return narrow_json(self.to_data(), by_line="rows")
 
     def to_csv(self) -> str:
         """People's form: one header row, first column the label. Line ends are LF."""
@@ -92,9 +89,6 @@ class OutputDocument:
             rows=tuple(tuple(r) for r in data["rows"]),
             about=dict(data.get("about", {})),
         )
-
-
-_dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # `json.dumps` makes an encoder for each call
 
 
 def format_cell(cell: Cell) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from sessions import Made, make
 
+from sacro_deltab.base import digests, opening
 from sacro_deltab.check import check_paths, session_folder, session_output, single
 from sacro_deltab.check.records import parse_results
 
@@ -96,3 +98,20 @@ def test_the_largest_files_stay_within_the_budget(what: str, tmp_path: Path) -> 
     assert int(memory) < MEMORY_KB
     assert float(cpu) < 25  # 20 seconds a file, and the start
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > 0
+
+
+def test_each_file_of_a_folder_is_opened_once(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was learnt, what is judged and what the certificate covers are the same bytes."""
+    seen: Counter[str] = Counter()
+    before = opening.opened
+
+    def counting(path: Any, **more: Any) -> Any:
+        seen[str(path)] += made.folder in Path(path).parents
+        return before(path, **more)
+
+    monkeypatch.setattr(opening, "opened", counting)
+    monkeypatch.setattr(digests, "opened", counting)
+    made.check()
+    files = [path for path in made.folder.rglob("*") if path.is_file()]
+    assert {name: times for name, times in seen.items() if times > 1} == {}
+    assert sum(seen.values()) > len(files) / 2

@@ -57,7 +57,7 @@ def test_the_report_matches_its_schema_and_says_who_said_what(made: Made) -> Non
     assert not errors, errors[0]
     assert {(e["name"], e["by"]) for e in report["declared"]} >= {
         ("output.declared", "declared by A Researcher"),
-        ("egress.route", "attested by profile test-site"),
+        ("egress.route", "attested by layer test-site"),
     }
     mean = next(o for o in report["outputs"] if o["file"] == "delta_mean.csv")
     assert {"name": "n", "by": "recorded"} in mean["facts"]

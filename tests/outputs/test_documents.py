@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from sacro_deltab.base.canonical import narrow_json
 from sacro_deltab.base.errors import InputError
 from sacro_deltab.judging.schema import check_document, document_errors, known_types
 from sacro_deltab.kinds import documents as build
@@ -96,4 +101,33 @@ def test_names_that_cannot_be_made() -> None:
 
 def test_json_round_trip_keeps_every_cell() -> None:
     document = table()
+    assert OutputDocument.from_json(json.loads(document.to_json())) == document
+
+
+texts = st.text(st.characters(blacklist_categories=("Cs", "Cc")), max_size=30)
+plain = st.recursive(
+    st.none() | st.integers(-(2**50), 2**50) | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=30) | st.dictionaries(texts, inner, max_size=5),
+    max_leaves=40,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.dictionaries(texts.filter(lambda key: key != "rows"), plain, max_size=6), st.lists(plain, max_size=5))
+def test_narrow_json_says_the_same_in_lines_that_fit(data: dict[str, Any], rows: list[Any]) -> None:
+    text = narrow_json({**data, "rows": rows}, by_line="rows")
+    assert json.loads(text) == {**data, "rows": rows}
+    for line in text.split("\n"):
+        pair = re.fullmatch(r' *(?:"(?:[^"\\]|\\.)*": )?("(?:[^"\\]|\\.)*"|[^ "\[\]{}]*),?', line)
+        assert len(line) <= 100 or pair, line  # nothing to break it at: one text, or one number
+    assert not set("<>&") & set(text)
+
+
+def test_a_wide_table_has_no_line_wider_than_a_screen() -> None:
+    columns = (Column("feature", "label"), *(Column(f"component_{j}", "value") for j in range(1, 51)))
+    row = tuple(round(0.0123 * j - 0.3, 4) for j in range(50))
+    about = {"bounds": {"age": [40.0, 90.0], "z": 4.0}, "layout": [f"moment {i}" for i in range(60)]}
+    document = OutputDocument("pca", "pca_components", "Components", columns, (("left_thickness", *row),), about)
+    lines = document.to_json().splitlines()
+    assert max(map(len, lines)) <= 100
     assert OutputDocument.from_json(json.loads(document.to_json())) == document
