@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..base.findings import Effect, Finding
+from ..kinds.plots import PLOT
 from ..outputs.document import MARK, OutputDocument
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def record(entry: Mapping[str, Any], document: OutputDocument | None, header: He
 
 def files_of(entry: Mapping[str, Any]) -> tuple[str, ...]:
     """Names of an output's files: a note where it stays inside, a picture, or the table for people and for machines."""
-    endings = ("csv",) if entry["kept_inside"] else ("png",) if entry["type"] == "plot" else ("csv", "json")
+    endings = ("csv",) if entry["kept_inside"] else ("png",) if entry["type"] == PLOT else ("csv", "json")
     return tuple(f"{entry['name']}.{ending}" for ending in endings)
 
 
@@ -252,7 +253,7 @@ def sdc(document: OutputDocument | None) -> dict[str, Any]:
     """ACRO's `sdc` block: marked cells only, under one key."""
     cells = {} if document is None else suppressed_cells(document)
     # The viewer paints cells of tables only; a picture leaves withheld cells empty by itself.
-    painted = {} if document is None or document.type == "plot" else cells
+    painted = {} if document is None or document.type == PLOT else cells
     return {"summary": {"suppressed": bool(cells)}, "cells": painted}
 
 

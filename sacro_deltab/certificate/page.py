@@ -12,6 +12,7 @@ from typing import Any
 
 from ..base.verdicts import NOTHING
 from .policy import draft_mark
+from ..kinds.papers import CERTIFICATE
 from .statement import in_full
 
 _STYLE = """
@@ -80,7 +81,7 @@ def _low_counts(p: Mapping[str, Any]) -> Iterable[str]:
         if least is not None
         else "The policy names no smallest count."
     )
-    untested = [o["name"] for o in outputs if o["name"] not in tested and o["type"] != "certificate"]
+    untested = [o["name"] for o in outputs if o["name"] not in tested and o["type"] != CERTIFICATE]
     yield _p(f"Counts tested for {len(tested)} outputs; not for: {_names(untested)}.")
     yield _p(
         f"Cells marked so that no small count shows, in: {_names(o['name'] for o in outputs if o['cells_marked'])}."

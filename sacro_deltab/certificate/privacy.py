@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..base.canonical import canonical_json
+from ..kinds.papers import CERTIFICATE
 from .findings import PreparedOutput
 from .said import HEX, like
 
@@ -88,7 +89,7 @@ def outside_budget(outputs: Sequence[PreparedOutput], releases: Sequence[Mapping
 
 
 def _unnoised(output: PreparedOutput) -> bool:
-    return output.type not in ("unknown", "certificate") and (
+    return output.type not in ("unknown", CERTIFICATE) and (
         output.privacy is None or output.privacy.get("label") not in ("formal", "heuristic")
     )
 

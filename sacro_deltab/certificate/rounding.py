@@ -22,6 +22,7 @@ from typing import Any
 from ..base.errors import SacroDeltabError
 from ..base.opening import read_member
 from ..base.strict import DATA, parse
+from ..model.parameters import BETA1, COMPONENTS, FOLDED, X_MEAN, X_STD, Y_MEAN
 from .findings import PreparedOutput
 from .layout import Inventory
 from .policy import Policy
@@ -107,13 +108,13 @@ def bounds_years(
 ) -> dict[str, float]:
     """Form of weights → bound, rounded up to 3 significant figures; empty where no weights are among `documents`."""
     by_type = {str(d.get("type")): _Published(d, rules.get(name) or [fallback]) for name, d in documents}
-    centre = by_type.get("y_mean")
+    centre = by_type.get(Y_MEAN)
     intercept = max((half for _, half in centre.halves().values()), default=0.0) if centre else 0.0
     forms: dict[str, Weights] = {}
-    if "folded_weights" in by_type:
-        forms["folded_weights"] = _folded(by_type["folded_weights"])
-    if {"beta1", "pca_components"} <= set(by_type):
-        forms["components"] = _components(by_type["beta1"], by_type["pca_components"])
+    if FOLDED in by_type:
+        forms[FOLDED] = _folded(by_type[FOLDED])
+    if {BETA1, COMPONENTS} <= set(by_type):
+        forms["components"] = _components(by_type[BETA1], by_type[COMPONENTS])
     bounds = {}
     for form, weights in forms.items():
         total = _total(weights, clip, _scaling(by_type, form))
@@ -162,10 +163,10 @@ def _components(b: _Published, c: _Published) -> Weights:
 
 def _scaling(by_type: Mapping[str, _Published], form: str) -> tuple[Weights, Weights]:
     """Centre and scale of each feature with their half units: the form's own, else x_mean and x_std."""
-    folded = by_type.get("folded_weights")
-    if form == "folded_weights" and folded is not None and {"centre", "scale"} <= set(folded.columns):
+    folded = by_type.get(FOLDED)
+    if form == FOLDED and folded is not None and {"centre", "scale"} <= set(folded.columns):
         return folded.halves("centre"), folded.halves("scale")
-    mean, scale = by_type.get("x_mean"), by_type.get("x_std")
+    mean, scale = by_type.get(X_MEAN), by_type.get(X_STD)
     return mean.halves() if mean else {}, scale.halves() if scale else {}
 
 

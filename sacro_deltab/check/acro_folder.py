@@ -17,6 +17,7 @@ from ..inert.snapshot import Snapshot
 from ..inert.tabular import MARKS, MISSING, TableData, number
 from ..judging.documents import _judge_text
 from ..judging.report import FileReport, Report, attempted
+from ..kinds.group_tables import COUNT_TABLE
 from .context import Context
 from .detect import screen
 from .folder import SUMMARIES
@@ -115,7 +116,7 @@ def _file(
     grid = _grid(content)
     if record.type == "table" and grid is not None:
         report.add(*_table(record, ref, grid, counts, min_n, context.ruleset.parameters))
-        report.type = "count_table" if _is_count(record, grid) else None
+        report.type = COUNT_TABLE if _is_count(record, grid) else None
     elif record.type == "table":
         report.add(note("empty", Effect.BLOCK, "The table has no rows of numbers; an empty table never passes."))
     elif content.kind in IMAGES:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from ..inert.content import Content, last_name
-from ..kinds.whole import N
+from ..kinds.whole import N_SUBJECTS
 from ..model.parameters import COMPONENTS, X_MEAN, Y_MEAN
 from .vectors import MIN_LENGTH
 
@@ -76,7 +76,10 @@ def recovered_ns(content: Content, name: str) -> list[tuple[int, str]]:
     found += list(spectrum_ns(content))
     for place, value in content.walk_scalars():
         last = last_name(place)
-        if last in ("n_samples_", "n_samples_seen_", N, "n_train", "n_samples", "nsubjects") and 5 <= value < 1e8:
+        if (
+            last in ("n_samples_", "n_samples_seen_", N_SUBJECTS, "n_train", "n_samples", "nsubjects")
+            and 5 <= value < 1e8
+        ):
             found.append((int(value), last))
         q = denominators(value)
         if q is not None:

@@ -17,6 +17,7 @@ from ..build.results import CERTIFICATE_RECORD, config_faults, own_records, resu
 from ..judging.documents import free_text_of
 from ..judging.judge import Judged
 from ..judging.shape import shaped
+from ..kinds.plots import PLOT
 from ..outputs.document import OutputDocument
 from ..rules import decision_to_json, outside_findings
 from ..rules.facts import Facts
@@ -83,7 +84,7 @@ def _documents(session: Session) -> dict[str, OutputDocument | None]:
         name = str(entry["name"])
         if entry["kept_inside"]:
             found[name] = None
-        elif entry["type"] == "plot":
+        elif entry["type"] == PLOT:
             found[name] = plotted(session, entry)
         else:
             found[name] = session.documents.get(name)
@@ -93,7 +94,7 @@ def _documents(session: Session) -> dict[str, OutputDocument | None]:
 def plotted(session: Session, entry: Mapping[str, Any]) -> OutputDocument | None:
     """The document behind a plot: the released one that it is made of, under the plot's own name and title."""
     source = session.documents.get(str(((entry["raw"] or {}).get("about") or {}).get("plot_of")))
-    return None if source is None else replace(source, name=entry["name"], title=entry["title"], type="plot")
+    return None if source is None else replace(source, name=entry["name"], title=entry["title"], type=PLOT)
 
 
 def output_findings(session: Session, record: Record, entry: Mapping[str, Any]) -> Iterator[Finding]:

@@ -14,6 +14,8 @@ from ..inert.limits import Limits
 from ..inert.snapshot import take
 from ..judging.evidence import SCHEMA_ID as EVIDENCE_ID
 from ..judging.evidence import evidence_errors
+from ..kinds.whole import DELTA_MEAN, DELTA_SD
+from ..model.parameters import Y_MEAN, YSQ_MEAN
 from ..outputs import OutputDocument
 from ..rules.facts import facts_from_json
 from .folder import Entry
@@ -157,7 +159,7 @@ def _mechanism(entry: Mapping[str, Any]) -> bool:
 
 
 def _released(document: OutputDocument) -> Iterator[Released]:
-    if document.type not in ("y_mean", "delta_mean", "delta_sd", "ysq_mean"):
+    if document.type not in (Y_MEAN, DELTA_MEAN, DELTA_SD, YSQ_MEAN):
         return
     for row in document.rows:
         for cell in row[1:]:

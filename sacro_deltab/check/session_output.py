@@ -12,6 +12,7 @@ from ..judging.documents import marked_rows
 from ..judging.judge import Judged
 from ..judging.plausible import cells_of_text, linked, shape_findings
 from ..judging.report import FileReport
+from ..kinds.plots import PLOT
 from ..outputs import MARK, OutputDocument
 from ..rules.facts import Fact, Facts, Provider, facts_from_json
 from .detect import screen
@@ -33,7 +34,7 @@ def judge_output_record(session: Session, record: Record, entry: Mapping[str, An
     shared.add(*statement_findings(session.view, spend, entry))
     if document is not None:
         _judge_document(session, entry, document, shared, spend is not None)
-    elif entry["type"] == "plot":
+    elif entry["type"] == PLOT:
         _judge_plot(session, entry, shared)
     else:
         shared.add(note("not-judged", Effect.BLOCK, "not judged: missing the JSON document of this output"))

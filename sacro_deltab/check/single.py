@@ -16,9 +16,9 @@ from ..inert.tabular import TableData
 from ..judging.documents import document_of_csv, document_of_json, marked_rows, stem_of
 from ..judging.plausible import shape_findings
 from ..judging.report import FileReport
-from ..kinds import KINDS
 from ..kinds.per_subject import KINDS as PER_SUBJECT
 from ..kinds.plots import PLOT
+from ..kinds.registry import KINDS
 from ..outputs import MARK, OutputDocument
 from ..rules.facts import Fact, Facts, Part, Provider
 from ..rules.types import Decision

@@ -11,7 +11,8 @@ from ..base.findings import Effect, Finding, note
 from ..inert.tabular import TableData
 from ..judging.documents import marked_rows
 from ..judging.report import FileReport
-from ..kinds import KINDS, Measured
+from ..kinds.kind import Measured
+from ..kinds.registry import KINDS
 from ..outputs import MARK, OutputDocument
 from ..rules.facts import Fact, Facts, FactValue, Part, Provider
 from .recompute.cohort_check import compare

@@ -17,6 +17,8 @@ from ..base.verdicts import badness, worst
 from ..judging.evidence import EVIDENCE_PATH
 from ..judging.report import FileReport, Report
 from ..rules import load_base
+from ..kinds.registry import KINDS
+from ..kinds.whole import DELTA_SD
 from . import plots
 from .columns import ColumnSummary, Table, read_table, summarise
 
@@ -258,10 +260,11 @@ def _files(
 def delta_plots(evidence: JSON) -> tuple[str, ...]:
     """Mean delta by group with 95 % intervals from the whole-cohort SD; published cells only."""
     outputs = [o for o in evidence.get("outputs", ()) if not o.get("kept_inside")]
-    sd = next((_first_value(o) for o in outputs if o.get("type") == "delta_sd"), None)
+    sd = next((_first_value(o) for o in outputs if o.get("type") == DELTA_SD), None)
     drawn: list[str] = []
     for output in outputs:
-        if not str(output.get("type", "")).startswith("delta_mean_by"):
+        kind = KINDS.get(str(output.get("type")))
+        if kind is None or not kind.of_groups or kind.statistic != "mean":
             continue
         items = [
             plots.Interval(str(p["key"]), float(p["value"]), _half(sd, p["facts"].get("cell.n", {}).get("value")))

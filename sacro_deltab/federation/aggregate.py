@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError, RefusedError
+from ..model.parameters import BETA1, FOLDED, MOMENTS
 from . import account, history, noise, results
 from .bundle import Node, read_node
 from .compare import check_model, check_noise, check_policy, check_set, released_n
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ..ledger.trust import Trust
     from ..rules import RuleSet
 
-_POOLABLE = ("noised_moments", "folded_weights", "beta1")
+_POOLABLE = (MOMENTS, FOLDED, BETA1)
 _TABLES_ONLY = "meta_analysis"
 
 
@@ -175,7 +176,7 @@ def _tables_only(nodes: Sequence[Node], order: Order, tables: Sequence[MetaTable
 def _model(order: Order, nodes: tuple[Node, ...], say: Say) -> PooledModel:
     from .pooling import choose_way
 
-    lost = next((n for n in nodes for kind in ("noised_moments", "folded_weights")
+    lost = next((n for n in nodes for kind in (MOMENTS, FOLDED)
                  if kind in n.withheld and any(m.of_type(kind) is not None for m in nodes)), None)  # fmt: skip
     if lost is not None:
         raise RefusedError(f"node {lost.name} withheld a file that the others sent: {', '.join(lost.withheld)}",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError, RefusedError, SacroDeltabError
+from ..kinds.papers import CERTIFICATE
 from ..outputs.document import OutputDocument
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _documents(
             withheld.add(output)
             continue
         known = types.get(output)
-        if not name.endswith(".json") or name not in held or known in (None, "certificate", "unknown"):
+        if not name.endswith(".json") or name not in held or known in (None, CERTIFICATE, "unknown"):
             continue
         data = parse(source.read(name), path=path / name, bounds=DATA)
         errors = document_errors(data) if isinstance(data, dict) else ["it is no document"]

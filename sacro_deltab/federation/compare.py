@@ -6,11 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..base.errors import RefusedError
+from ..kinds.whole import N_SUBJECTS
+from ..model.parameters import (
+    AVERAGED,
+    BETA1,
+    FOLDED,
+    MOMENTS,
+    Y_MEAN,
+)
 from ..tables.rounding import round_value
 from .bundle import Node
 
-WEIGHT_TYPES = ("noised_moments", "folded_weights", "beta1", "y_mean")
-PARAMETERS = ("folded_weights", "beta1", "beta2", "beta2sq", "gamma", "gammasq", "y_mean", "ysq_mean", "ysq_slope")
+WEIGHT_TYPES = (MOMENTS, FOLDED, BETA1, Y_MEAN)
 _MOST_YEARS = 1e6  # of a weight or another parameter; a slope on a score, a mean square of ages
 
 
@@ -108,7 +115,7 @@ def about(node: Node) -> Mapping[str, Any]:
 
 def feature_rows(node: Node) -> list[tuple[str, float, float, float]]:
     """(feature, centre, scale, weight) of the folded weights, in the node's order; empty where they were not sent."""
-    document = node.of_type("folded_weights")
+    document = node.of_type(FOLDED)
     if document is None:
         return []
     return [(str(r[0]), *numbers) for r in document.rows if (numbers := _row_numbers(node, r)) is not None]
@@ -131,10 +138,10 @@ def _number(value: Any) -> bool:
 
 def released_n(node: Node) -> int | None:
     """N as the node released it (a multiple of 5 below 100); None where it released none."""
-    document = node.of_type("n_subjects")
+    document = node.of_type(N_SUBJECTS)
     if document is not None and isinstance(document.rows[0][1], int | float):
         return int(document.rows[0][1])
-    moments = node.of_type("noised_moments")
+    moments = node.of_type(MOMENTS)
     count = None if moments is None else moments.about.get("n_public")
     return None if count is None else int(count)
 
@@ -194,7 +201,7 @@ def _centres(node: Node) -> tuple[tuple[float, float], ...]:
 
 
 def _confounds(node: Node) -> tuple[str, ...]:
-    document = node.of_type("folded_weights")
+    document = node.of_type(FOLDED)
     rows = () if document is None else document.rows
     return tuple(
         str(r[0]).removeprefix("confound ") for r in rows if str(r[0]).startswith("confound ") and r[1] is None
@@ -212,10 +219,10 @@ def _adjacency(node: Node) -> str:
 
 def _plausible(node: Node) -> None:
     """Every weight is a number, and none moves a predicted age by more years than any noise the rules allow."""
-    for kind in PARAMETERS:
+    for kind in AVERAGED:
         document = node.of_type(kind)
         for row in () if document is None else document.rows:
-            values: Sequence[Any] = row[-1:] if kind == "folded_weights" else row[1:]
+            values: Sequence[Any] = row[-1:] if kind == FOLDED else row[1:]
             if not all(_number(v) and abs(v) <= _MOST_YEARS for v in values):
                 raise RefusedError(f"{kind} of node {node.name} holds a value that no model of ages can have",
                                    path=node.path, next_step="ask the node for its release again.")  # fmt: skip
@@ -226,7 +233,7 @@ def _rounded(node: Node) -> None:
     figures = node.policy["parameters"].get("coefficient_figures")
     if not isinstance(figures, int):
         return
-    for kind in ("beta1", "folded_weights"):
+    for kind in (BETA1, FOLDED):
         document = node.of_type(kind)
         for row in () if document is None else document.rows:
             value = row[-1]
@@ -240,7 +247,7 @@ def _rounded(node: Node) -> None:
 
 def _consistent_n(node: Node) -> None:
     """N is said once: in `n_subjects` (rounded below the rule set's limit) and in the noised moments."""
-    document, moments = node.of_type("n_subjects"), node.of_type("noised_moments")
+    document, moments = node.of_type(N_SUBJECTS), node.of_type(MOMENTS)
     if document is None or moments is None or moments.about.get("n_public") is None:
         return
     exact, shown = int(moments.about["n_public"]), document.rows[0][1]
@@ -253,16 +260,16 @@ def check_noise(nodes: Sequence[Node]) -> None:
     """Noise drawn twice from one generator state. Independent draws agree in an entry with probability below 10⁻⁷."""
     seen: dict[tuple[str, str, float], Node] = {}
     for node in nodes:
-        document = node.of_type("noised_moments")
+        document = node.of_type(MOMENTS)
         rows = () if document is None else document.rows
         for row in rows:
             if not isinstance(row[1], int | float) or row[1] == 0:
                 continue
-            key = ("noised_moments", str(row[0]), float(row[1]))
+            key = (MOMENTS, str(row[0]), float(row[1]))
             if key in seen:
                 raise _identical(seen[key], node)
             seen[key] = node
-    for kind in ("beta1", "folded_weights"):
+    for kind in (BETA1, FOLDED):
         weights: dict[tuple[Any, ...], Node] = {}
         for node in nodes:
             document = node.of_type(kind)

@@ -14,6 +14,7 @@ from ..base.digests import digest_file
 from ..base.errors import InputError, RefusedError
 from ..certificate.layout import ENVELOPE, STATEMENT
 from ..certificate.statement import STATEMENT_TYPE, utc_now, versions
+from ..kinds.whole import DELTA_MEAN
 from . import history
 from .forest import Panel, draw
 from .report import report_json, report_lines
@@ -81,7 +82,7 @@ def _files(pooling: Pooling, work: Path) -> None:
 def panels_of(pooling: Pooling) -> list[Panel]:
     """Group means first, then the model's weights."""
     panels = [
-        Panel(t.name if t.kind == "delta_mean" else f"{t.name}: {c.group}", t.unit, c.estimates, c.pooled)
+        Panel(t.name if t.kind == DELTA_MEAN else f"{t.name}: {c.group}", t.unit, c.estimates, c.pooled)
         for t in pooling.tables
         for c in t.cells
         if c.pooled is not None

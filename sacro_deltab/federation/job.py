@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ..base.digests import sha256_hex
 from ..base.errors import InputError, RefusedError
 from ..base.opening import read_file
+from ..kinds.whole import DELTA_MEAN, DELTA_SD, N_SUBJECTS
+from ..model.parameters import BETA1, FOLDED, MOMENTS, Y_MEAN
 
 if TYPE_CHECKING:
     from ..privacy.basis import Basis
@@ -133,7 +135,7 @@ def _contradictions(data: Mapping[str, Any]) -> list[tuple[tuple[Any, ...], str]
         found.append((("model",), "names either a basis_digest (shared basis) or a bounds_digest (node basis)"))
     if model["method"] == "gradient" and "basis_digest" not in model:
         found.append((("model", "method"), "the gradient path needs a shared basis"))
-    if model["method"] == "gradient" and "noised_moments" in data["outputs"]:
+    if model["method"] == "gradient" and MOMENTS in data["outputs"]:
         found.append((("outputs",), "the gradient path releases no moments: use method: moments, or leave them out"))
     roles = [data["inputs"]["age"]["column"], *data["inputs"].get("confounds", []), *data["inputs"].get("groups", [])]
     if shared := sorted(set(roles) & set(names)):
@@ -206,7 +208,7 @@ def template(
         },
         "model": {"n_components": basis.n_components, "method": "moments", "basis_digest": basis.digest},
         "privacy": {"epsilon": epsilon, "adjacency": "zero_out_N_public", "noise_model": "local"},
-        "outputs": ["noised_moments", "folded_weights", "beta1", "y_mean", "n_subjects", "delta_mean", "delta_sd"],
+        "outputs": [MOMENTS, FOLDED, BETA1, Y_MEAN, N_SUBJECTS, DELTA_MEAN, DELTA_SD],
         "tables": [{"by": group, "statistic": "mean"} for group in groups],
         "expect": expect,
         "declare": {"by": by, "facts": {}},

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..base.verdicts import worst
+from ..kinds.group_tables import DELTA_SD_BY_GROUP, kind_by
+from ..kinds.papers import JOB
+from ..model.parameters import MOMENTS, TRAINED
 from ..rules.facts import Fact, Facts, FactValue, Part, Provider
 from .job import Job
 
 if TYPE_CHECKING:
     from ..rules import RuleSet
-
-_WEIGHTS = frozenset(
-    {"beta1", "beta2", "beta2sq", "gamma", "gammasq", "y_mean", "ysq_mean", "ysq_slope", "conf_beta", "folded_weights",
-     "noised_moments", "pca_components", "x_mean", "x_std"}
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ class Forecast:
 
 def forecast(job: Job, ruleset: RuleSet) -> list[Forecast]:
     """One forecast for the job file itself, for each output and for each table."""
-    out = [_one(ruleset, "job file", "job_file", _paper_facts())]
+    out = [_one(ruleset, "job file", JOB, _paper_facts())]
     for name in job.outputs:
         out.append(_one(ruleset, name, name, _facts(job, ruleset, name)))
     for table in job.tables:
@@ -62,10 +60,7 @@ def forecast(job: Job, ruleset: RuleSet) -> list[Forecast]:
 
 def table_kind(by: str, statistic: str) -> str:
     """Output type of a table."""
-    if statistic == "sd":
-        return "delta_sd_by_group"
-    known = {"diagnosis": "diagnosis", "sex": "sex", "site": "site", "age_band": "age_band"}
-    return f"delta_mean_by_{known.get(by, 'other')}"
+    return DELTA_SD_BY_GROUP if statistic == "sd" else kind_by(by, bands=by == "age_band")
 
 
 def _paper_facts() -> dict[str, Fact]:
@@ -83,14 +78,14 @@ def _facts(job: Job, ruleset: RuleSet, kind: str) -> dict[str, Fact]:
 
     noise: dict[str, FactValue] = dict(not_noised())
     epsilon, small = job.node_epsilon, job.node_delta
-    if kind in _WEIGHTS:
+    if kind in TRAINED:
         statement = {
             "label": "formal", "mechanism": "gaussian", "adjacency": job.adjacency, "epsilon": epsilon,
             "delta_dp": small, "sigma_unit": 1 / mu_of(epsilon, small),
             "bounds": {"provenance": "basis" if job.basis_digest else "registered_file"},
         }  # fmt: skip
         noise = dict(noised(statement, sensitivity=1.0, post_processing=True))
-        if kind == "noised_moments":
+        if kind == MOMENTS:
             noise["moments.on_grid"] = True
     values: dict[str, FactValue] = {
         "output.known": kind in ruleset.output_types,
@@ -103,7 +98,7 @@ def _facts(job: Job, ruleset: RuleSet, kind: str) -> dict[str, Fact]:
         **noise,
     }
     facts = {name: Fact(name, value, Provider.COMPUTED) for name, value in values.items()}
-    ledger: dict[str, FactValue] = {"ledger.accountant": "sum", "ledger.entry": kind in _WEIGHTS,
+    ledger: dict[str, FactValue] = {"ledger.accountant": "sum", "ledger.entry": kind in TRAINED,
                                     "ledger.n_protected": job.adjacency == "add_remove"}  # fmt: skip
     facts |= {name: Fact(name, value, Provider.LEDGER) for name, value in ledger.items()}
     words: dict[str, FactValue] = {

@@ -16,6 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..kinds.group_tables import BY_AGE, DELTA_SD_BY_GROUP
+from ..kinds.registry import KINDS
+from ..kinds.whole import DELTA_SD
 from ..outputs.document import OutputDocument
 from .bundle import Node
 
@@ -152,7 +155,7 @@ def meta_tables(nodes: Sequence[Node], noise: Mapping[str, ModelNoise] | None = 
     found: dict[tuple[str, str], None] = {}
     for node in nodes:
         for document in node.documents.values():
-            if document.type.startswith("delta_mean"):
+            if KINDS[document.type].of_deltas and KINDS[document.type].statistic == "mean":
                 found[(document.type, document.name)] = None
     tables = []
     for kind, name in found:
@@ -173,7 +176,7 @@ def _table(
     groups = list(dict.fromkeys(str(row[0]) for d in sent.values() for row in d.rows))
     cells = []
     for group in groups:
-        band = group if kind == "delta_mean_by_age_band" else None
+        band = group if kind == BY_AGE else None
         extra = {n.name: noise[n.name].variance(band) if n.name in noise else 0.0 for n in nodes}
         estimates = [e for n in nodes if (e := _estimate(n, sent.get(n.name), group, extra[n.name])) is not None]
         here = {e.node for e in estimates}
@@ -190,7 +193,7 @@ def _estimate(node: Node, document: OutputDocument | None, group: str, extra: fl
         return None  # suppressed or absent: missing, not zero
     table = len(document.columns) == 3
     n = row[1] if table else _n_of(node)
-    sd = (_group_sd(node, document, group) if table else None) or _scalar(node, "delta_sd")
+    sd = (_group_sd(node, document, group) if table else None) or _scalar(node, DELTA_SD)
     if not isinstance(n, int | float) or n < 2 or sd is None or sd <= 0:
         return None
     step = 10.0 ** -int(node.policy["parameters"].get("mean_decimals", 1))
@@ -212,7 +215,7 @@ def _scalar(node: Node, kind: str) -> float | None:
 def _group_sd(node: Node, means: OutputDocument, group: str) -> float | None:
     """SD of the same groups (same label column), where the node released it for this one."""
     for document in node.documents.values():
-        if document.type == "delta_sd_by_group" and document.columns[0].name == means.columns[0].name:
+        if document.type == DELTA_SD_BY_GROUP and document.columns[0].name == means.columns[0].name:
             row = next((r for r in document.rows if r[0] == group), None)
             if row is not None and isinstance(row[-1], int | float):
                 return float(row[-1])

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ..kinds.pooled import MINUS
+from ..kinds.whole import N_SUBJECTS
+from ..model.parameters import AVERAGED, BETA1, FOLDED, MOMENTS, POOLED_MODEL
 from ..model.weights import Weights
 from ..outputs.document import OutputDocument
 from ..privacy.basis import Basis
@@ -25,8 +28,7 @@ TITLES = {
     "fedavg_shared": "FedAvg in the shared basis, weighted by released N",
     "fedavg_folded": "FedAvg of folded weights, weighted by released N",
 }
-_SHARED_TYPES = ("beta1", "folded_weights", "y_mean", "beta2", "beta2sq", "gamma", "gammasq", "ysq_mean", "ysq_slope",
-                 "n_subjects")  # fmt: skip
+_SHARED_TYPES = (*AVERAGED, N_SUBJECTS)
 
 
 @dataclass(frozen=True)
@@ -52,28 +54,28 @@ class PooledModel:
 
     def source(self, node: Node) -> str:
         """Name of the node's output whose release is pooled."""
-        kind = {"summed_moments": "noised_moments", "fedavg_shared": "beta1"}.get(self.way, "folded_weights")
+        kind = {"summed_moments": MOMENTS, "fedavg_shared": BETA1}.get(self.way, FOLDED)
         document = node.of_type(kind)
         assert document is not None
         return document.name
 
     def used(self, node: Node) -> tuple[str, ...]:
         """Outputs of a node that the pooled model rests on."""
-        kinds: Sequence[str] = {"summed_moments": ("noised_moments",), "fedavg_shared": _SHARED_TYPES}.get(
-            self.way, ("folded_weights", "n_subjects")
+        kinds: Sequence[str] = {"summed_moments": (MOMENTS,), "fedavg_shared": _SHARED_TYPES}.get(
+            self.way, (FOLDED, N_SUBJECTS)
         )
         found = [node.of_type(kind) for kind in kinds]
         return tuple(d.name for d in found if d is not None)
 
     def documents(self) -> list[OutputDocument]:
         """The pooled model as it is asked to leave, unrounded."""
-        return model_documents(self.weights, kind="pooled_model", prefix="pooled", title="Pooled model",
+        return model_documents(self.weights, kind=POOLED_MODEL, prefix="pooled", title="Pooled model",
                                about=self.about(), components_public=self.basis is not None)  # fmt: skip
 
     def minus(self, node: Node) -> list[OutputDocument]:
         """Pooled minus one node: judged, never written."""
         about = {**self.about(), "without": node.name}
-        return model_documents(self.rest[node.name], kind="pooled_minus_node", prefix="rest",
+        return model_documents(self.rest[node.name], kind=MINUS, prefix="rest",
                                title=f"Pooled model without {node.name}", about=about,
                                components_public=self.basis is not None)[:2]  # fmt: skip
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import PrivacyError, RefusedError
+from ..model.parameters import MOMENTS
 from ..outputs.document import OutputDocument
 from ..privacy.blocks import Layout
 from ..privacy.moments import NoisyMoments, Scaling
@@ -30,7 +31,7 @@ def moments_of(node: Node) -> NoisyMoments | None:
     RefusedError
         Entries are missing, repeated or out of place; the numbers left their grid; or no N people have such sums.
     """
-    document = node.of_type("noised_moments")
+    document = node.of_type(MOMENTS)
     if document is None:
         return None
     about = document.about

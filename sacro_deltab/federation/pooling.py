@@ -18,6 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.errors import InputError, RefusedError
+from ..model.parameters import (
+    BETA1,
+    BETA2,
+    BETA2SQ,
+    CONF_BETA,
+    FOLDED,
+    GAMMA,
+    GAMMASQ,
+    MOMENTS,
+    Y_MEAN,
+    YSQ_MEAN,
+    YSQ_SLOPE,
+)
 from ..model.weights import Weights
 from ..privacy.basis import Basis
 from ..privacy.bounds import PublicBounds
@@ -67,7 +80,7 @@ def choose_way(nodes: Sequence[Node], wanted: str | None) -> str:
                            next_step="release it there (run --moments), or choose another way.")  # fmt: skip
     chosen = wanted or next((way for way in WAYS if can[way]), None)
     if chosen is None:
-        if all(n.of_type("beta1") is not None for n in nodes):
+        if all(n.of_type(BETA1) is not None for n in nodes):
             raise RefusedError(NAIVE, next_step="train every node on one shared basis, or release folded weights.")
         raise RefusedError("the nodes sent nothing that can be pooled together",
                            next_step="use one job file: it says what every node sends.")  # fmt: skip
@@ -76,14 +89,14 @@ def choose_way(nodes: Sequence[Node], wanted: str | None) -> str:
 
 def _has(node: Node, way: str) -> bool:
     if way == "summed_moments":
-        return node.of_type("noised_moments") is not None
+        return node.of_type(MOMENTS) is not None
     if way == "fedavg_shared":
         return (
-            node.of_type("beta1") is not None
-            and node.of_type("folded_weights") is not None
+            node.of_type(BETA1) is not None
+            and node.of_type(FOLDED) is not None
             and about(node).get("basis") is not None
         )
-    return node.of_type("folded_weights") is not None
+    return node.of_type(FOLDED) is not None
 
 
 def sum_moments(parts: Sequence[NoisyMoments]) -> NoisyMoments:
@@ -166,10 +179,10 @@ def axes_for(nodes: Sequence[Node], moments: NoisyMoments, public: Public) -> tu
 
 
 def _conf_names(node: Node) -> tuple[str, ...]:
-    document = node.of_type("conf_beta")
+    document = node.of_type(CONF_BETA)
     if document is not None:
         return tuple(c.name for c in document.columns[1:])
-    folded = node.of_type("folded_weights")
+    folded = node.of_type(FOLDED)
     rows = () if folded is None else folded.rows
     return tuple(
         str(r[0]).removeprefix("confound ") for r in rows if str(r[0]).startswith("confound ") and r[1] is None
@@ -244,19 +257,19 @@ def average_shared(nodes: Sequence[Node], shares: Array, basis: Basis) -> Weight
         rows = [np.array([[float(c) for c in r[1:]] for r in d.rows]) for d in documents if d is not None]  # type: ignore[arg-type]
         return np.asarray(sum(w * r for w, r in zip(shares, rows, strict=True)))
 
-    b1 = mean("beta1")
+    b1 = mean(BETA1)
     assert b1 is not None
     b1 = b1[:, 0]
     if b1.size > basis.n_components:
         raise RefusedError("the nodes' weights have more components than the basis")
     _check_centres(nodes[0], basis.feature_names, basis.centre, basis.scale)
     intercept = float(sum(w * intercept_of(n) for w, n in zip(shares, nodes, strict=True)))
-    y = mean("y_mean")
+    y = mean(Y_MEAN)
     y_mean = intercept if y is None else float(y[0, 0])
     length = float(b1 @ b1)
     offset = (y_mean - intercept) * b1 / length if length > 0 else np.zeros_like(b1)
-    b2, b2sq, gamma, gammasq = (mean(k) for k in ("beta2", "beta2sq", "gamma", "gammasq"))
-    ysq_mean, ysq_slope = mean("ysq_mean"), mean("ysq_slope")
+    b2, b2sq, gamma, gammasq = (mean(k) for k in (BETA2, BETA2SQ, GAMMA, GAMMASQ))
+    ysq_mean, ysq_slope = mean(YSQ_MEAN), mean(YSQ_SLOPE)
     return Weights(
         feature_names=basis.feature_names, x_mean=basis.centre, x_std=basis.scale, b1=b1, y_mean=y_mean,
         components=basis.components[: b1.size], score_mean=offset,
@@ -289,7 +302,7 @@ def average_folded(nodes: Sequence[Node], shares: Array) -> Weights:
 
 def intercept_of(node: Node) -> float:
     """Intercept of the folded weights in years."""
-    document = node.of_type("folded_weights")
+    document = node.of_type(FOLDED)
     found = None if document is None else next((r[3] for r in document.rows if r[0] == "(intercept)"), None)
     if not isinstance(found, int | float):
         raise RefusedError(f"the folded weights of node {node.name} have no intercept", path=node.path)

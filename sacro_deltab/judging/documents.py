@@ -11,13 +11,14 @@ from ..base.findings import Effect, Finding, note
 from ..base.strict import DATA, parse
 from ..inert.content import Content
 from ..inert.tabular import _INVISIBLE, MARKS, TableData, number
-from ..kinds import KINDS
+from ..kinds.registry import KINDS
+from ..kinds.whole import N_SUBJECTS
 from ..outputs import Cell, Column, OutputDocument
 from .plausible import cells_of_text
 from .schema import document_errors
 
 _REWRITE = "Send the file as the package wrote it; nothing may be added by hand."
-_COUNT_NAMES = frozenset({"n", "count", "people", "n_subjects", "n subjects"})
+_COUNT_NAMES = frozenset({"n", "count", "people", N_SUBJECTS, "n subjects"})
 _INTEGER = re.compile(r"-?\d{1,15}\Z")
 _PLAIN = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?\Z")
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..base.digests import sha256_hex
 from ..base.errors import InputError
 from ..base.findings import Effect, Finding
-from ..kinds import KINDS
+from ..kinds.registry import KINDS
 from ..measure.table_audit import TableAudit
 from ..outputs.document import MARK, Cell, Column, OutputDocument
 from ..rules.facts import Fact, Facts, Part, Provider

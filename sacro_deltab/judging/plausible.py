@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from ..base.findings import Effect, Finding, note
+from ..kinds.kind import STEP
+from ..kinds.registry import KINDS
 from ..outputs import MARK, OutputDocument
 from ..rules.facts import Facts
 from ..rules.model import OutputSpec, RuleSet
 
 _LABELS = re.compile(r"(?:below|above|at most|at least) \d+(?:\.\d+)?\Z")
-_STEP = "Check with --cohort FILE, which measures everything again."
 
 
 def cells_of_text(document: OutputDocument) -> Iterator[Finding]:
@@ -47,25 +47,25 @@ def shape_findings(document: OutputDocument, n: int | None, ruleset: RuleSet) ->
         )
     if spec is not None:
         yield from impossible_values(document, spec)
+        doubts = KINDS[spec.name].doubts
+        yield from () if doubts is None else doubts(document, n, least)
     if n is None:
         return
     rows = len(document.rows)
     shown = rows - sum(_marked(row) for row in document.rows)
-    if kind in ("subgroup_table", "count_table") and shown * least > n:
+    if spec is not None and KINDS[spec.name].of_groups and shown * least > n:
         yield note(
             "too-many-groups",
             Effect.BLOCK,
             f"{shown} groups of at least {least} people are more than {n} people can form.",
-            next_step=_STEP,
+            next_step=STEP,
         )
-    if kind == "quantile":
-        yield from _quantiles(document, n, least)
     if kind == "coefficient" and rows > float(ruleset.parameters["values_per_person"]) * n:
         yield note(
             "many-values",
             Effect.REVIEW,
             f"{rows} values of one kind from {n} people.",
-            next_step=_STEP,
+            next_step=STEP,
             asks=("Is each of these a statistic over all people, and none a person's own value?",),
         )
     if kind == "coefficient":  # `n` is the fewest people that any of its numbers rests on
@@ -73,7 +73,7 @@ def shape_findings(document: OutputDocument, n: int | None, ruleset: RuleSet) ->
     for position in (i for i, column in enumerate(document.columns) if column.role == "n"):
         counts = [row[position] for row in document.rows]
         if any(isinstance(count, int | float) and count > n + least for count in counts):
-            yield note("count-beyond-n", Effect.BLOCK, "A count is larger than the number of people.", next_step=_STEP)
+            yield note("count-beyond-n", Effect.BLOCK, "A count is larger than the number of people.", next_step=STEP)
 
 
 def impossible_values(document: OutputDocument, spec: OutputSpec) -> Iterator[Finding]:
@@ -91,49 +91,10 @@ def impossible_values(document: OutputDocument, spec: OutputSpec) -> Iterator[Fi
                 next_step="Release the statistic itself, under its own type.",
             )
             return
-    if document.type == "delta_quantiles" and _falls(document):
-        yield note("impossible-value", Effect.BLOCK, "A higher quantile is smaller than a lower one.", next_step=_STEP)
-
-
-def _falls(document: OutputDocument) -> bool:
-    pairs = []
-    for row in document.rows:
-        try:
-            percent = float(str(row[0]))
-        except ValueError:
-            return False
-        pairs += [(percent, float(cell)) for cell in row[1:2] if isinstance(cell, int | float)]
-    return any(b[1] < a[1] for a, b in pairwise(sorted(pairs)))
 
 
 def _marked(row: Sequence[Any]) -> bool:
     return all(cell == MARK for cell in row[1:])
-
-
-def _quantiles(document: OutputDocument, n: int, min_n: int) -> Iterator[Finding]:
-    percents = []
-    for row in document.rows:
-        try:
-            percents.append(float(str(row[0])))
-        except ValueError:
-            yield note("quantile-name", Effect.BLOCK, f"A quantile is called {str(row[0])[:40]!r}, not a percentage.")
-            return
-    if len(percents) * min_n > n + min_n:
-        yield note(
-            "too-many-quantiles",
-            Effect.BLOCK,
-            f"{len(percents)} quantiles of {n} people are nearly the people themselves.",
-            next_step="Release at most one quantile for each group of the minimum size.",
-        )
-        return
-    percents.sort()
-    if any((b - a) * n < 100 * min_n for a, b in pairwise(percents)):
-        yield note(
-            "close-quantiles",
-            Effect.REVIEW,
-            "Two quantiles are so close that few people lie between them.",
-            asks=("Do neighbouring quantiles enclose fewer than the minimum number of people?",),
-        )
 
 
 def linked(
@@ -161,7 +122,7 @@ def linked(
                 Effect.BLOCK,
                 f"Row {part.key!r} is in no table problem: the attack was never run on it.",
                 target=part.key,
-                next_step=_STEP,
+                next_step=STEP,
             )
         elif recorded is not None and recorded.value != counts[part.key]:
             yield note(
@@ -169,7 +130,7 @@ def linked(
                 Effect.BLOCK,
                 f"The evidence gives two counts for row {part.key!r}.",
                 target=part.key,
-                next_step=_STEP,
+                next_step=STEP,
             )
     del document
 
@@ -187,7 +148,7 @@ def repeated_types(documents: Mapping[str, OutputDocument], ns: set[int], min_n:
                 "spread-out",
                 Effect.BLOCK if single else Effect.REVIEW,
                 f"{len(lengths)} outputs of type {kind} together have one row for each person.",
-                next_step=_STEP,
+                next_step=STEP,
                 asks=("Do these outputs together hold one value per person?",),
             )
         elif single and len(lengths) > min_n:
@@ -195,6 +156,6 @@ def repeated_types(documents: Mapping[str, OutputDocument], ns: set[int], min_n:
                 "spread-out",
                 Effect.REVIEW,
                 f"{len(lengths)} outputs of type {kind} hold one number each.",
-                next_step=_STEP,
+                next_step=STEP,
                 asks=("Why are there so many single numbers of one kind?",),
             )

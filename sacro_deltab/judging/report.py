@@ -9,11 +9,12 @@ from typing import Any
 from ..base.errors import SacroDeltabError
 from ..base.findings import Effect, Finding, note
 from ..base.verdicts import exit_code, verdict_on, worst
+from ..kinds.papers import CERTIFICATE
 from ..rules.facts import Facts
 from ..rules.types import Decision
 
 SCHEMA_ID = "sacro_deltab/report/1"
-PAPER = "certificate"  # the type of the release's own papers: where they are all that leaves, nothing does
+PAPER = CERTIFICATE  # the type of the release's own papers: where they are all that leaves, nothing does
 
 
 @dataclass

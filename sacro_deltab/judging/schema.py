@@ -7,7 +7,7 @@ from typing import Any
 
 from ..base.errors import InputError
 from ..base.schemas import faults
-from ..kinds import KINDS
+from ..kinds.registry import KINDS
 from ..outputs import OutputDocument
 
 _PLAIN = frozenset({str, int, float, type(None)})

@@ -12,8 +12,9 @@ from typing import Any
 
 from ..base.errors import InputError
 from ..outputs import Cell, Column, OutputDocument
+from .papers import CERTIFICATE
 
-_RESERVED = frozenset({"results", "config", "outputs", "session_summary", "summary", "missing-files", "certificate"})
+_RESERVED = frozenset({"results", "config", "outputs", "session_summary", "summary", "missing-files", CERTIFICATE})
 
 
 def safe_name(text: str) -> str:

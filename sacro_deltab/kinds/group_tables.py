@@ -16,8 +16,8 @@ from . import documents
 from .kind import Inside, Kind, Made, Reads
 
 BY_AGE, BY_SITE, BY_OTHER = "delta_mean_by_age_band", "delta_mean_by_site", "delta_mean_by_other"
-SD = "delta_sd_by_group"
-COUNT = "count_table"
+DELTA_SD_BY_GROUP = "delta_sd_by_group"
+COUNT_TABLE = "count_table"
 # names of groupings that make a kind of their own
 BY_NAME = {
     "delta_mean_by_diagnosis": ("diagnosis", "dx", "diag", "diagnostic_group", "dx_group", "disease", "clinical_group"),
@@ -78,7 +78,7 @@ def _table(
     grouping = make_grouping(by, roster, inside.ages(), structural)
     if people is not None:
         _refuse_one_value(grouping, people, int(inside.parameters["min_n"]))
-    kind = {"mean": table_type(grouping), "sd": SD, "count": COUNT}[statistic]
+    kind = {"mean": table_type(grouping), "sd": DELTA_SD_BY_GROUP, "count": COUNT_TABLE}[statistic]
     words, column = _WORDS[statistic]
     title = title or f"{words} by {grouping.name.replace('_', ' ')}"
     stem = documents.safe_name(name or f"{column if people is not None else statistic}_by_{grouping.name}")
@@ -114,9 +114,14 @@ def _table(
 
 def table_type(grouping: Grouping) -> str:
     """Which kind a table of mean deltas by this grouping is."""
-    if grouping.widths is not None and SEPARATOR not in grouping.name:
+    return kind_by(grouping.name, bands=grouping.widths is not None)
+
+
+def kind_by(name: str, *, bands: bool) -> str:
+    """Which kind a table of mean deltas by a column of this name is; `bands`: its groups are age bands."""
+    if bands and SEPARATOR not in name:
         return BY_AGE
-    name = grouping.name.strip().lower().replace(" ", "_").replace("-", "_")
+    name = name.strip().lower().replace(" ", "_").replace("-", "_")
     return next((kind for kind, names in BY_NAME.items() if name in names), BY_OTHER)
 
 
@@ -171,9 +176,7 @@ def _headed(column: str, kind: str) -> Reads:
     def reads(head: tuple[str, ...], _: tuple[str, ...]) -> bool:
         if not head or head[1:] != (("n",) if column == "n" else ("n", column)):
             return False
-        bands = (5.0,) if head[0] in ("age_band", "age band") else None
-        grouping = Grouping(head[0], ("",), np.zeros(0, dtype=np.int64), widths=bands)
-        return column != "mean_delta" or table_type(grouping) == kind
+        return column != "mean_delta" or kind_by(head[0], bands=head[0] in ("age_band", "age band")) == kind
 
     return reads
 
@@ -193,12 +196,12 @@ KINDS = (
     _mean(BY_SITE, "scanner site"),
     _mean(BY_OTHER, "any other group, or several crossed"),
     Kind(
-        SD, "SD of delta (n − 1) by group.",
-        "group_table", sds, reads=_headed("sd_delta", SD), statistic="sd", part="cell", of_deltas=True,
+        DELTA_SD_BY_GROUP, "SD of delta (n − 1) by group.",
+        "group_table", sds, reads=_headed("sd_delta", DELTA_SD_BY_GROUP), statistic="sd", part="cell", of_deltas=True,
         says=SAYS,
     ),
     Kind(
-        COUNT, "People by group.",
-        "count_table", counts, reads=_headed("n", COUNT), statistic="count", part="cell", says=SAYS,
+        COUNT_TABLE, "People by group.",
+        "count_table", counts, reads=_headed("n", COUNT_TABLE), statistic="count", part="cell", says=SAYS,
     ),
 )  # fmt: skip

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..base.findings import Finding
 from ..outputs import OutputDocument
 from ..rules.facts import Fact, Part
 
@@ -130,8 +131,10 @@ class Reading(Protocol):
         """(people,) ages that the recorded weights predict, or None."""
 
 
+STEP = "Check with --cohort FILE, which measures everything again."
 Make = Callable[..., Sequence[Made]]
 Tells = Callable[["Trace", Sequence["Rows"]], Iterator["Moment"]]
+Doubts = Callable[[OutputDocument, "int | None", int], Iterator[Finding]]
 Reads = Callable[[tuple[str, ...], tuple[str, ...]], bool]
 
 
@@ -165,6 +168,8 @@ class Kind:
         False where rules do not round it: on a public grid already, or drawn from rounded numbers.
     says
         Keys of its public context (`about`) besides those that every document may have.
+    doubts
+        (document, N where known, the minimum) → what no statistic of this kind can be.
     long_about
         True where that context may hold many numbers.
     """
@@ -182,7 +187,13 @@ class Kind:
     of_columns: bool = False
     rounded: bool = True
     says: tuple[str, ...] = ()
+    doubts: Doubts | None = None
     long_about: bool = False
+
+    @property
+    def in_years(self) -> bool:
+        """Whether its numbers are deltas, or SDs of deltas, in years."""
+        return self.of_deltas and (self.statistic != "" or self.part == "quantile")
 
     @property
     def of_groups(self) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from ..model.parameters import POOLED_MODEL
 from .kind import Kind
 
-MODEL, MINUS, TABLE = "pooled_model", "pooled_minus_node", "pooled_table"
+MINUS, TABLE = "pooled_minus_node", "pooled_table"
 _SAYS = ("nodes", "weighting", "way")
 
 KINDS = (
-    Kind(MODEL, "A model pooled over nodes, as one weight a feature.", "feature_rows", says=_SAYS),
+    Kind(POOLED_MODEL, "A model pooled over nodes, as one weight a feature.", "feature_rows", says=_SAYS),
     Kind(MINUS, "The same without one node: what its release would tell of that node.", "feature_rows", says=_SAYS),
     Kind(
         TABLE, "Mean deltas pooled over nodes, with standard errors and heterogeneity.",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from ..base.errors import InputError
+from ..base.findings import Effect, Finding, note
 from ..measure.measure import computed, count, summary_facts
 from ..measure.numbers import Moment, Rows, Trace
+from ..outputs import OutputDocument
 from ..rules.facts import Part
 from . import documents
-from .kind import Inside, Kind, Made, Measured, Reading, headed
+from .kind import STEP, Inside, Kind, Made, Measured, Reading, headed
 
 QUANTILES = "delta_quantiles"
 CUSTOMARY = (5, 25, 50, 75, 95)  # asked for where nobody says which
@@ -86,9 +89,42 @@ def _percent(key: str) -> float | None:
     return percent if 0 <= percent <= 100 else None
 
 
+def doubts(document: OutputDocument, n: int | None, least: int) -> Iterator[Finding]:
+    """Quantiles that fall, are no percentages, or are nearly the people themselves."""
+    percents = [_percent(str(row[0])) for row in document.rows]
+    known = sorted(p for p in percents if p is not None)
+    pairs = sorted(
+        (p, float(row[1]))
+        for p, row in zip(percents, document.rows, strict=True)
+        if p is not None and len(row) > 1 and isinstance(row[1], int | float)
+    )
+    if any(b[1] < a[1] for a, b in pairwise(pairs)):
+        yield note("impossible-value", Effect.BLOCK, "A higher quantile is smaller than a lower one.", next_step=STEP)
+    if n is None:
+        return
+    if None in percents:
+        name = str(document.rows[percents.index(None)][0])
+        yield note("quantile-name", Effect.BLOCK, f"A quantile is called {name[:40]!r}, not a percentage.")
+    elif len(percents) * least > n + least:
+        yield note(
+            "too-many-quantiles",
+            Effect.BLOCK,
+            f"{len(percents)} quantiles of {n} people are nearly the people themselves.",
+            next_step="Release at most one quantile for each group of the minimum size.",
+        )
+    elif any((b - a) * n < 100 * least for a, b in pairwise(known)):
+        yield note(
+            "close-quantiles",
+            Effect.REVIEW,
+            "Two quantiles are so close that few people lie between them.",
+            asks=("Do neighbouring quantiles enclose fewer than the minimum number of people?",),
+        )
+
+
 KINDS = (
     Kind(
         QUANTILES, "Percentiles of delta in years. At most one for each group of the minimum size; no extremes.",
         "vector", make, tells, again, headed("percentile", "delta"), part="quantile", of_deltas=True,
+        doubts=doubts,
     ),
 )  # fmt: skip

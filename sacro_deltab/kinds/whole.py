@@ -12,9 +12,9 @@ from ..measure.numbers import PrintedCell
 from . import documents
 from .kind import Inside, Kind, Made, Measured, Reading, called
 
-N = "n_subjects"
-MEAN = "delta_mean"
-SD = "delta_sd"
+N_SUBJECTS = "n_subjects"
+DELTA_MEAN = "delta_mean"
+DELTA_SD = "delta_sd"
 
 
 def n(inside: Inside, title: str = "Number of subjects", name: str | None = None) -> list[Made]:
@@ -26,7 +26,7 @@ def n(inside: Inside, title: str = "Number of subjects", name: str | None = None
         )
     people = inside.roster().n_people
     document = documents.scalar(
-        N, documents.safe_name(name or N), title, "N", people, unit="people", about=inside.about()
+        N_SUBJECTS, documents.safe_name(name or N_SUBJECTS), title, "N", people, unit="people", about=inside.about()
     )
     cell = PrintedCell(document.name, "N", np.arange(people), "grand")
     return [Made(document, computed(n=people, value=people), people, cells=(cell,))]
@@ -42,12 +42,12 @@ def n_again(asked: Reading) -> Measured:
 
 def mean(inside: Inside, values: Any, title: str = "Mean brain-age delta", name: str | None = None) -> list[Made]:
     """Whole-cohort mean of delta in years, over people with a value."""
-    return [_summary(inside, values, title, name, MEAN, "mean", "mean delta")]
+    return [_summary(inside, values, title, name, DELTA_MEAN, "mean", "mean delta")]
 
 
 def sd(inside: Inside, values: Any, title: str = "SD of brain-age delta", name: str | None = None) -> list[Made]:
     """Whole-cohort SD of delta in years (n − 1), over people with a value."""
-    return [_summary(inside, values, title, name, SD, "sd", "SD of delta")]
+    return [_summary(inside, values, title, name, DELTA_SD, "sd", "SD of delta")]
 
 
 def _summary(inside: Inside, values: Any, title: str, name: str | None, kind: str, statistic: str, label: str) -> Made:
@@ -59,7 +59,7 @@ def _summary(inside: Inside, values: Any, title: str, name: str | None, kind: st
     stem = documents.safe_name(name or kind)
     document = documents.scalar(kind, stem, title, label, value, unit="years", about=inside.about())
     facts = summary_facts(people, inside.parameters, statistic) | computed(value=value) | inside.model_origin(values)
-    if kind == MEAN:
+    if kind == DELTA_MEAN:
         facts |= computed(mean__noised_beside=inside.noised_beside(kind))
     cell = PrintedCell(
         document.name, label, np.flatnonzero(finite), "grand", inside.variable(people), statistic, shows_n=False
@@ -69,7 +69,7 @@ def _summary(inside: Inside, values: Any, title: str, name: str | None, kind: st
 
 def summary_again(asked: Reading) -> Measured:
     """Mean or SD of the cohort's deltas; of a noised mean only who is behind it."""
-    statistic = "sd" if asked.raw.type == SD else "mean"
+    statistic = "sd" if asked.raw.type == DELTA_SD else "mean"
     facts = {fact.name: fact.value for fact in summary_facts(asked.deltas, asked.numbers, statistic).values()}
     if asked.noised:  # the mean is over the roster, and its value is not the data's
         return Measured(facts | {"n": asked.people("n")})
@@ -84,16 +84,16 @@ def summary_again(asked: Reading) -> Measured:
 
 KINDS = (
     Kind(
-        N, "Distinct people of the cohort. Not released where a training under `add_remove` protects N itself.",
+        N_SUBJECTS, "Distinct people of the cohort. Not where a training under `add_remove` protects N itself.",
         "one_row", n, again=n_again, reads=called("n"),
     ),
     Kind(
-        MEAN, "Mean delta in years over everybody with a value. In-sample it is 0 by construction.",
+        DELTA_MEAN, "Mean delta in years over everybody with a value. In-sample it is 0 by construction.",
         "one_row", mean, again=summary_again, reads=called("mean delta", "mean"), statistic="mean", of_deltas=True,
         says=("noise_scale_years",),
     ),
     Kind(
-        SD, "SD of delta in years (n − 1) over everybody with a value.",
+        DELTA_SD, "SD of delta in years (n − 1) over everybody with a value.",
         "one_row", sd, again=summary_again, reads=called("sd of delta", "sd"), statistic="sd", of_deltas=True,
     ),
 )  # fmt: skip

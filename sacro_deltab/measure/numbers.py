@@ -119,8 +119,8 @@ def with_output(cells: Sequence[PrintedCell], output: str) -> tuple[PrintedCell,
 class Earlier:
     """Numbers of an earlier session over `members`: its values are not known here, what it printed is.
 
-    kind: sd (of whatever deltas) | features (means) | correlation. They are about a variable of today unless the same
-    number of today's values over these people would print otherwise.
+    kind: sd (of whatever deltas) | features (means) | pair (correlations). They are about a variable of today unless
+    the same number of today's values over these people would print otherwise.
     """
 
     output: str
@@ -149,7 +149,7 @@ class Earlier:
 
     def _prints(self, number: float, slack: float) -> bool:
         """To three figures, or two decimal places of a correlation."""
-        half = 0.00501 if self.kind == "correlation" else 0.00501 * abs(number)
+        half = 0.00501 if self.kind == "pair" else 0.00501 * abs(number)
         return any(abs(number - shown) <= half + slack for shown in self.printed.values())
 
 

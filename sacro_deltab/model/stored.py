@@ -16,9 +16,8 @@ from ..base.errors import InputError, SacroDeltabError
 from ..base.strict import read_object
 from ..outputs.document import OutputDocument
 from .base import Array
+from .parameters import BETA1, BETA2, BETA2SQ, COMPONENTS, CONFOUND, FOLDED, INTERCEPT, POOLED_MODEL, WEIGHTS
 
-FOLDED = ("folded_weights", "pooled_model")  # a table of centre, scale and weight, and an intercept
-_TYPES = (*FOLDED, "beta1", "beta2", "beta2sq", "gamma", "gammasq", "pca_components", "y_mean", "ysq_mean", "ysq_slope")
 _STEP = "Give a folder that holds folded_weights.json or pooled_model.json, or a JSON file with the weights' fields."
 _ENTRY = re.compile(r"^(b2|b2sq)\[(\d)\]$")
 
@@ -62,14 +61,14 @@ def _from_folder(folder: Path, parts: bool) -> dict[str, Any]:
         if path.name in ("results.json", "config.json") or path.name.startswith("certificate"):
             continue
         data = read_object(path)
-        if data.get("type") == "pooled_model" and "rows" in data:
+        if data.get("type") == POOLED_MODEL and "rows" in data:
             pooled[path.stem] = OutputDocument.from_json(data)
-        elif data.get("type") in _TYPES and "rows" in data:
+        elif data.get("type") in WEIGHTS and "rows" in data:
             found.setdefault(str(data["type"]), OutputDocument.from_json(data))
-    if "pooled_model" in pooled and "folded_weights" not in found:
-        folded = _folded(pooled["pooled_model"])
+    if POOLED_MODEL in pooled and FOLDED not in found:
+        folded = _folded(pooled[POOLED_MODEL])
         return _centred(folded | _parameters(pooled.get("pooled_parameters")), folded["y_mean"])
-    if "folded_weights" not in found:
+    if FOLDED not in found:
         raise InputError("the folder holds no folded weights", path=folder, next_step=_STEP)
     return _assemble(found, parts)
 
@@ -82,10 +81,10 @@ def _folded(document: OutputDocument) -> dict[str, Any]:
     """Prediction from one weight a feature; the intercept stands in `intercept` until `y_mean` is known."""
     names, table, conf, intercept = [], [], {}, 0.0
     for label, centre, scale, weight in document.rows:
-        if label == "(intercept)":
+        if label == INTERCEPT:
             intercept = float(weight)  # type: ignore[arg-type]
-        elif str(label).startswith("confound ") and centre is None:
-            conf[str(label).removeprefix("confound ")] = float(weight)  # type: ignore[arg-type]
+        elif str(label).startswith(CONFOUND) and centre is None:
+            conf[str(label).removeprefix(CONFOUND)] = float(weight)  # type: ignore[arg-type]
         else:
             names.append(str(label))
             table.append((float(centre), float(scale), float(weight)))  # type: ignore[arg-type]
@@ -112,16 +111,16 @@ def _parameters(document: OutputDocument | None) -> dict[str, Any]:
 
 
 def _assemble(found: Mapping[str, OutputDocument], parts: bool) -> dict[str, Any]:
-    out = _folded(found["folded_weights"])
+    out = _folded(found[FOLDED])
     intercept = out["y_mean"]
     for name in ("y_mean", "ysq_mean", "ysq_slope"):
         if name in found:
             out[name] = float(_numbers(found[name])[0, 0])
-    for kind, name in (("beta2", "b2"), ("beta2sq", "b2sq")):
+    for kind, name in ((BETA2, "b2"), (BETA2SQ, "b2sq")):
         if kind in found and "y_mean" in found:
             out[name] = _numbers(found[kind])[:, 0]
-    if parts and "beta1" in found and "pca_components" in found:
-        out["b1"], out["components"] = _numbers(found["beta1"])[:, 0], _numbers(found["pca_components"]).T
+    if parts and BETA1 in found and COMPONENTS in found:
+        out["b1"], out["components"] = _numbers(found[BETA1])[:, 0], _numbers(found[COMPONENTS]).T
         for kind in ("gamma", "gammasq"):
             if kind in found:
                 out[kind] = _numbers(found[kind]).T

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from ..base.errors import InputError, PrivacyError
 from ..model.algebra import age_terms, fix_signs, least_squares
+from ..model.parameters import BETA1, BETA2, BETA2SQ, COMPONENTS, FOLDED, X_MEAN, X_STD, Y_MEAN, YSQ_MEAN, YSQ_SLOPE
 from ..model.weights import Weights
 from . import sampler
 from .blocks import Array
@@ -33,7 +34,7 @@ from .statement import PrivacyStatement
 from .training import PrivateModel
 
 PARAMETERS = ("b1", "b2", "b2sq", "gamma", "gammasq")
-_OUTPUT = {"b1": "beta1", "b2": "beta2", "b2sq": "beta2sq", "gamma": "gamma", "gammasq": "gammasq"}
+_OUTPUT = {"b1": BETA1, "b2": BETA2, "b2sq": BETA2SQ, "gamma": "gamma", "gammasq": "gammasq"}
 _STEPS = 1 << 20  # noise grid: σ/2²⁰
 REASON_DATA = (
     "the noise scale was read from the data (‖X_r⁺‖₂ · age range): one person can change it and the parameters by far "
@@ -108,7 +109,7 @@ def documents_recipe(
     sigma = float(gaussian_sigma(reach, each, part, method="classical"))
     outputs = tuple(_OUTPUT[name] for name in parameters)
     if pca == "diffprivlib":
-        outputs, reason = (*outputs, "pca_components"), f"{reason}; {REASON_PCA}"
+        outputs, reason = (*outputs, COMPONENTS), f"{reason}; {REASON_PCA}"
     told = {"sigma": sigma, "sensitivity": reach, "epsilon_each": each}
     request = SpendRequest(
         mechanism="gaussian", epsilon=float(epsilon), delta_dp=small, mu=None, sigma=None, adjacency="replace_one",
@@ -223,7 +224,7 @@ def _statement(
     parameters: Sequence[str],
 ) -> PrivacyStatement:
     """No μ: the scale has no proof, so only the plain sum may count it. What is exact is named as outside."""
-    exact = [] if noised_axes else ["pca_components"]
+    exact = [] if noised_axes else [COMPONENTS]
     exact += [_OUTPUT[name] for name in PARAMETERS if name not in parameters]
     return PrivacyStatement(
         label="heuristic", reason=reason, mechanism=request.mechanism, epsilon=request.epsilon,
@@ -232,5 +233,5 @@ def _statement(
         epsilon_by_adjacency={"zero_out_N_public": None, "add_remove": None, "replace_one": None},
         bounds={"digest": None, "provenance": "unregistered", "feature_bound": bound}, basis=None,
         sampler=sampler.SAMPLER, blocks=dict(told), method="documents",
-        outside_budget=("x_mean", "x_std", "y_mean", "ysq_mean", "ysq_slope", "folded_weights", *exact),
+        outside_budget=(X_MEAN, X_STD, Y_MEAN, YSQ_MEAN, YSQ_SLOPE, FOLDED, *exact),
     )  # fmt: skip

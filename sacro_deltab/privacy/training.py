@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..base.errors import InputError, PrivacyError
+from ..model.parameters import TRAINED
 from ..model.weights import Weights
 from . import sampler
 from .accounting import epsilon_by_adjacency
@@ -24,10 +25,6 @@ from .spend import Adjacency, Receipt, SpendRequest, just_drawn
 from .statement import PROOF, PrivacyStatement, label_of
 
 ADJACENCIES: tuple[Adjacency, ...] = get_args(Adjacency)
-WEIGHT_OUTPUTS = (
-    "beta1", "beta2", "beta2sq", "gamma", "gammasq", "pca_components", "x_mean", "x_std", "y_mean", "ysq_mean",
-    "ysq_slope", "conf_beta", "folded_weights", "noised_moments",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,7 +86,7 @@ def train_private(
     ruleset_bounds: PublicBounds | None = None,
     before_spend: Callable[[Mapping[str, Any]], None] | None = None,
     keep: Callable[[Callable[[], PrivateModel]], PrivateModel] = just_drawn,
-    outputs: Sequence[str] = WEIGHT_OUTPUTS,
+    outputs: Sequence[str] = TRAINED,
     options: Mapping[str, Any] | None = None,
 ) -> PrivateModel:
     """Train with differential privacy under one (ε, δ).

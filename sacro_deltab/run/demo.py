@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import InputError
 from ..base.verdicts import VERDICTS
 from ..judging.said import read_said
+from ..kinds.correlations import CORRELATION
 from ..model.filling import fit_deltas
 from ..rules import load_base
 from ..rules.digests import semantic_digest
+from ..model.parameters import BETA1
 from .pipeline import Outcome, carried_out, quiet_acro
 from .plan import Plan, Say, read
 from .releasing import release_all
@@ -37,7 +39,7 @@ DECLARE: dict[str, Any] = {
     "simulated": True,
     "note": "Nobody said this: the demonstration needs somebody's word for what cannot be computed.",
     "facts": {"output.declared": True, "dp.trust_model": "central_at_node"},
-    "outputs": {"correlation": {"output.declared": False}},
+    "outputs": {CORRELATION: {"output.declared": False}},
 }
 ATTEST: dict[str, Any] = {
     "schema": "sacro_deltab/declare/1",
@@ -174,7 +176,7 @@ def _extra(session: DeltabSession, cohort: Cohort) -> None:
     session.release_correlation(deltas, frame, title="Correlation of delta with three IDPs", p_values=False)
     whole = cohort.filled("median")
     bare = BrainAgeDelta(n_components=COMPONENTS).fit(whole.X, whole.age)
-    session.release_weights(bare, title="Weights without noise", only=["beta1"])
+    session.release_weights(bare, title="Weights without noise", only=[BETA1])
 
 
 def story(outcome: Outcome) -> list[str]:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError, RefusedError
 from ..federation.job import Job, check_basis, check_rule_set, load_job
+from ..kinds.registry import KINDS
+from ..model.parameters import MOMENTS
+from ..session.weights import ALL
 from .pipeline import Outcome, carried_out
 from .plan import Plan, Say
 from .releasing import confounds_of, train
@@ -166,24 +169,17 @@ def _run(job: Job, plan: Plan, cohort: Cohort, say: Say) -> Outcome:
 def _release(job: Job, plan: Plan, session: Any, cohort: Cohort, model: Any) -> None:
     from ..measure.grouping import AgeBands
 
-    weights = [
-        name for name in job.outputs if name not in ("noised_moments", "delta_mean", "delta_sd", "delta_quantiles")
-    ]
+    weights = [name for name in job.outputs if name in ALL]
     if weights:
         session.release_weights(model, only=weights)
-    if "noised_moments" in job.outputs:
+    if MOMENTS in job.outputs:
         session.release_moments(model)
-    if not job.tables and not any(name.startswith("delta_") for name in job.outputs):
+    statistics = [name for name in job.outputs if KINDS[name].of_deltas]
+    if not job.tables and not statistics:
         return
     deltas = session.deltas(model, cohort.features_frame(), cohort.age, confounds_of(cohort), kind=plan.model)
-    single = {
-        "delta_mean": session.release_mean,
-        "delta_sd": session.release_sd,
-        "delta_quantiles": session.release_quantiles,
-    }
-    for name, release in single.items():
-        if name in job.outputs:
-            release(deltas)
+    for name in statistics:
+        session.release(name, deltas)
     for table in job.tables:
         groups: Any
         if table.by == "age_band":

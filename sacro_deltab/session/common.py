@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..kinds import Made
+from ..kinds.kind import Made
 from ..outputs.document import OutputDocument
 from ..rules.facts import Fact, Facts, FactValue, Part, Provider
 from .entries import Candidate

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kinds import KINDS
 from ..kinds.correlations import CORRELATION
 from ..kinds.features import FEATURES
+from ..kinds.registry import KINDS
 from ..measure.numbers import Earlier, PrintedCell, Trace, labels_of, member_sets
 from ..model.parameters import GIVE_DELTAS
 from ..outputs.document import MARK, OutputDocument
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .core import SessionCore
 
 MEANS = ("mean_delta", "mean delta")  # columns and rows that hold one
-ROWS = {FEATURES: "features", CORRELATION: "correlation"}  # how `Earlier` compares its numbers
+ROWS = {FEATURES: "features", CORRELATION: "pair"}  # how `Earlier` compares its numbers
 _WHOLE = re.compile(r"all( \d+)?")  # key of the people behind an output without cells
 SDS = frozenset(name for name, kind in KINDS.items() if kind.statistic == "sd")
 PUBLIC_N = "the public N"  # of the registered roster, which a training under zero_out_N_public takes as told
@@ -144,7 +144,7 @@ def _other_numbers(session: SessionCore, candidate: Candidate) -> list[str]:
     out = []
     for name, cell, members in session.state.earlier:
         mine = people.get(cell.key)
-        years = cell.kind.startswith("delta_")
+        years = cell.kind in KINDS and KINDS[cell.kind].in_years
         if not years or cell.kind != candidate.document.type or mine is None or not np.array_equal(mine, members):
             continue
         if cell.key == "all":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError
 from ..kinds.documents import safe_name, scalar
-from ..kinds.whole import MEAN
+from ..kinds.whole import DELTA_MEAN
 from ..measure.measure import computed, summary_facts
 from ..measure.people import rows_of
 from ..privacy import laplace_scale
@@ -47,7 +47,7 @@ def private_mean_candidate(
     from ..privacy.statistics import COUNT_SHARE, release_mean  # late: brings scipy, threadpoolctl
     from ..privacy.stored import statistic_json, statistic_of
 
-    leaving = (e for e in session.entries if e.type == MEAN and not e.kept_inside)
+    leaving = (e for e in session.entries if e.type == DELTA_MEAN and not e.kept_inside)
     exact = next((e for e in leaving if e.privacy is None), None)
     if exact is not None:
         raise InputError(
@@ -88,7 +88,9 @@ def private_mean_candidate(
     said = {"privacy": statement["label"], "mechanism": "discrete_laplace", "noise_scale_years": drawn_at}
     if session.state.ids is None:
         said["unit"] = ROWS_ARE_PEOPLE
-    document = scalar(MEAN, name, title, "mean delta with noise", value, unit="years", about=session.about(**said))
+    document = scalar(
+        DELTA_MEAN, name, title, "mean delta with noise", value, unit="years", about=session.about(**said)
+    )
     noise_facts = noised(statement, sensitivity=float(scale.sensitivity), post_processing=False)
     noise_facts.pop("dp.sigma", None)
     noise_facts |= {

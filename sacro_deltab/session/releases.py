@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.collector import paused
 from ..base.errors import InputError
-from ..kinds import KINDS, correlations, features, group_tables, prediction_error, quantiles, regressions, whole
+from ..kinds import correlations, features, group_tables, prediction_error, quantiles, regressions, whole
 from ..kinds.kind import Make
+from ..kinds.registry import KINDS
 from ..measure.grouping import AgeBands
 from .common import candidate_of
 from .core import SessionCore

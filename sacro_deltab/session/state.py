@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import InputError, RefusedError
-from ..kinds import KINDS
+from ..kinds.registry import KINDS
 from ..measure.columns import Known, copy_of, near
 from ..measure.linked import LinkedTables
 from ..measure.numbers import Book, Moment, Trace, moments

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import InputError
 from ..kinds.moments import document as moments_document
 from ..kinds.weights import PUBLIC_IN_A_BASIS, documents
-from ..kinds.whole import N
+from ..kinds.whole import N_SUBJECTS
 from ..kinds.whole import n as n_of
 from ..measure.measure import computed, dof_check
 from ..model.parameters import MOMENTS, WEIGHTS
@@ -23,7 +23,7 @@ from .paid_models import trained_here
 if TYPE_CHECKING:
     from .core import SessionCore
 
-ALL = (*WEIGHTS, N)
+ALL = (*WEIGHTS, N_SUBJECTS)
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ def weight_candidates(session: SessionCore, model: Any, title: str, only: Sequen
     source = _source(session, model)
     made = [d for d in documents(source.weights, title, session.about(**source.context)) if d.type in wanted]
     out = [_candidate(session, source, document) for document in made]
-    if N in wanted and (_n_is_secret(source) or session.budget.n_is_secret()):
+    if N_SUBJECTS in wanted and (_n_is_secret(source) or session.budget.n_is_secret()):
         if only is not None:
             raise InputError(
                 "under add_remove N is not public: printing it beside this model would void its ε",
                 next_step="Leave n_subjects out, or train with adjacency='zero_out_N_public'.",
             )
-    elif N in wanted and not any(e.type == N for e in session.entries):
+    elif N_SUBJECTS in wanted and not any(e.type == N_SUBJECTS for e in session.entries):
         out += [candidate_of(session, made) for made in n_of(session)]
     return out
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...base.findings import Effect, Finding, note
 from ...judging.documents import marked_rows
-from ...kinds import KINDS, Measured
+from ...kinds.kind import Measured
+from ...kinds.registry import KINDS
 from ...outputs import MARK, OutputDocument
 from ...rules.facts import Facts, Part
 from .cohort_deltas import DeltaSources, Source

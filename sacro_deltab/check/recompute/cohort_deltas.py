@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...base.errors import SacroDeltabError
+from ...kinds.features import FEATURES
+from ...model.parameters import BETA2, BETA2SQ, FOLDED, X_MEAN, Y_MEAN, YSQ_MEAN, YSQ_SLOPE
 from ...outputs import OutputDocument
 from .cohort_file import CohortFile
 
@@ -72,14 +74,14 @@ class DeltaSources:
         import numpy as np
 
         form, ages = self.prediction(), self.cohort.ages
-        y_mean = self._one("y_mean")
+        y_mean = self._one(Y_MEAN)
         if form is None or ages is None or y_mean is None:
             return
         u = ages - y_mean
         simple = form - ages
         yield Source("the recorded weights", simple, True)
-        b2, b2sq = self._column("beta2"), self._column("beta2sq")
-        mean, slope = self._one("ysq_mean"), self._one("ysq_slope")
+        b2, b2sq = self._column(BETA2), self._column(BETA2SQ)
+        mean, slope = self._one(YSQ_MEAN), self._one(YSQ_SLOPE)
         if b2 is not None and len(b2) == 1:
             yield Source("the recorded weights", simple - b2[0] * u, True)
         if b2sq is not None and len(b2sq) == 2 and mean is not None and slope is not None:
@@ -90,7 +92,7 @@ class DeltaSources:
         """(people,) ages predicted by the recorded folded weights; a missing feature counts as its centre."""
         import numpy as np
 
-        document = self.documents.get("folded_weights")
+        document = self.documents.get(FOLDED)
         if document is None or len(document.columns) != 4:
             return None
         rows = {str(row[0]): row[1:] for row in document.rows}
@@ -137,7 +139,7 @@ class DeltaSources:
 
     def trained_on(self) -> list[str]:
         """Features of the recorded weights; empty where none were recorded."""
-        for kind in ("x_mean", "folded_weights"):
+        for kind in (X_MEAN, FOLDED):
             document = self.documents.get(kind)
             if document is not None:
                 names = [str(row[0]) for row in document.rows]
@@ -146,7 +148,7 @@ class DeltaSources:
 
     def features(self) -> Sequence[str]:
         """Lower-case names of the features: those that a recorded document lists, else every other number."""
-        for kind in ("x_mean", "folded_weights", "idp_summary"):
+        for kind in (X_MEAN, FOLDED, FEATURES):
             document = self.documents.get(kind)
             if document is not None:
                 found = [str(row[0]).removeprefix("'").strip().lower() for row in document.rows]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...base.errors import InputError
-from ...kinds import KINDS
 from ...kinds.kind import Measured
+from ...kinds.registry import KINDS
 from ...outputs import OutputDocument
 from ...rules.facts import Facts
 from .cohort_deltas import DeltaSources

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...base.errors import InputError
 from ...base.findings import Effect, Finding, note
-from ...kinds import KINDS, Measured
 from ...kinds.group_tables import BY_SITE
-from ...kinds.whole import N
+from ...kinds.kind import Measured
+from ...kinds.registry import KINDS
+from ...kinds.whole import N_SUBJECTS
 from ...measure.people import MISSING, Grouping
 from ...outputs import OutputDocument
 from ...rules.facts import Facts
@@ -140,7 +141,7 @@ def printed_cells(raw: OutputDocument, found: Measured, source: Source | None) -
             role,
             None if source is None else source.name,
             found.statistic,
-            shows_n=raw.type == N or role == "interior",
+            shows_n=raw.type == N_SUBJECTS or role == "interior",
             any_rounded=bool(found.facts.get("table.any_n_rounded", False)),
             structural=bool(found.parts.get(key, {}).get("cell.structural_zero", False)),
         )

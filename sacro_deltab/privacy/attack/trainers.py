@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ...model.parameters import TRAINED
 from ...model.weights import Weights
 from .shadows import Array, Trainer
 
@@ -28,12 +29,12 @@ def private_trainer(**settings: Any) -> Trainer:
     number of people; the noise is drawn anew every time.
     """
     from ..job import Job
-    from ..training import WEIGHT_OUTPUTS, Price, prepare
+    from ..training import Price, prepare
 
     usual: dict[str, Any] = {
         "confounds": None, "confound_names": None, "bounds": None, "basis": None, "delta_dp": None,
         "adjacency": "zero_out_N_public", "unit": "person", "n_components": None, "method": "auto", "registered": None,
-        "ruleset_bounds": None, "outputs": WEIGHT_OUTPUTS, "options": {},
+        "ruleset_bounds": None, "outputs": TRAINED, "options": {},
     }  # fmt: skip
     prepared: dict[int, tuple[Job, Price]] = {}
 
