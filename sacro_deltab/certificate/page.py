@@ -11,8 +11,8 @@ from html import escape
 from typing import Any
 
 from ..base.verdicts import NOTHING
-from .policy import draft_mark
 from ..kinds.papers import CERTIFICATE
+from .policy import draft_mark
 from .statement import in_full
 
 _STYLE = """

@@ -16,9 +16,9 @@ from ..base.strict import DATA, read_object
 from ..base.verdicts import badness, worst
 from ..judging.evidence import EVIDENCE_PATH
 from ..judging.report import FileReport, Report
-from ..rules import load_base
 from ..kinds.registry import KINDS
 from ..kinds.whole import DELTA_SD
+from ..rules import load_base
 from . import plots
 from .columns import ColumnSummary, Table, read_table, summarise
 

@@ -15,9 +15,9 @@ from ..base.verdicts import VERDICTS
 from ..judging.said import read_said
 from ..kinds.correlations import CORRELATION
 from ..model.filling import fit_deltas
+from ..model.parameters import BETA1
 from ..rules import load_base
 from ..rules.digests import semantic_digest
-from ..model.parameters import BETA1
 from .pipeline import Outcome, carried_out, quiet_acro
 from .plan import Plan, Say, read
 from .releasing import release_all
