@@ -19,7 +19,7 @@ from ..judging.judge import Judged
 from ..judging.shape import shaped
 from ..kinds.plots import PLOT
 from ..outputs.document import OutputDocument
-from ..rules import decision_to_json, outside_findings
+from ..rules import decide, decision_to_json, outside_findings
 from ..rules.facts import Facts
 from .records import Record
 from .session_state import Session
@@ -142,7 +142,7 @@ def told_findings(session: Session, entry: Mapping[str, Any], judged: Judged, *,
     Under other rules, or without the ledger that the session had, they may differ: then a person reads them, asked once
     for the folder.
     """
-    judged = shaped(session.context.ruleset, judged)
+    judged = shaped(session.context.ruleset, _before_the_answer(session, entry, judged))
     told = told_of(outside_findings(judged.decision, session.context.ruleset))
     recorded = (entry["told"], entry["status"], entry["decision"])
     if recorded == (told, judged.status, decision_to_json(judged.decision)):
@@ -158,6 +158,23 @@ def told_findings(session: Session, entry: Mapping[str, Any], judged: Judged, *,
         )
     elif _ELSEWHERE not in session.report.folder_findings:
         session.report.folder_findings.append(_ELSEWHERE)
+
+
+def _before_the_answer(session: Session, entry: Mapping[str, Any], judged: Judged) -> Judged:
+    """The judgement without what TRE staff have said since: the record asked for it."""
+    context = session.context
+    answered = {
+        name
+        for name in entry["decision"].get("missing", ())
+        if name in context.ruleset.facts and context.ruleset.facts[name].ask
+    } & judged.facts.facts.keys()
+    if not answered:
+        return judged
+    known = {name: fact for name, fact in judged.facts.facts.items() if name not in answered}
+    decision = decide(
+        context.ruleset, replace(judged.facts, facts=known), waivers=context.waivers, today=context.today
+    )
+    return replace(judged, decision=decision)
 
 
 _ELSEWHERE = note(
