@@ -15,8 +15,8 @@ HEAD = """\
 
 One file of `sacro_deltab/kinds/` a kind, or a family that is one truth; `python tools/kinds_page.py` makes this page of
 these files and the vocabulary of the rule set. `session.release(KIND, ...)` asks for any kind with arguments below;
-those with a method of their own (`release_mean`, ...) are the same. What may leave of each is for the rules: `sacro-deltab
-rules explain KIND`.
+those with a method of their own (`release_mean`, ...) are the same.
+What may leave of each is for the rules: `sacro-deltab rules explain KIND`.
 
 To add one: a file here, its entry in the vocabulary (`ruleset.yaml`), and its name in the rules that round it. Then
 `check`, the attack, the schema of documents, plans and this page know it. `kinds/cv_mae.py` was added so.
