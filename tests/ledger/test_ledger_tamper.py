@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from ledger_helpers import GAUSS, LIMITS, small, spend_args
 
+from sacro_deltab.base.digests import sha256_hex
 from sacro_deltab.base.errors import LedgerError
 from sacro_deltab.base.opening import MIB
-from sacro_deltab.ledger import Ledger, ReleaseCell, open_ledger, schema
+from sacro_deltab.ledger import Ledger, ReleaseCell, chain, open_ledger, schema
 from sacro_deltab.ledger.chain import Account, sealed, state_digest
 from sacro_deltab.ledger.keys import load_or_create_key
 from sacro_deltab.ledger.verifying import heads_in
@@ -284,6 +285,17 @@ class TestRollback:
         fresh = open_ledger(file_book.store.file, key=key, pins=[pin])
         assert fresh.head_key == pin.head_key
         assert not fresh.pinned
+
+
+def test_a_holder_of_the_key_cannot_vouch_for_other_totals(file_book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entry and signature hold; what is signed of the sums before it is not what the entries come to."""
+    honest = chain.sums_digest
+    known = lambda texts: honest({name: sha256_hex(text) for name, text in texts.items()})  # noqa: E731
+    monkeypatch.setattr(chain, "state_digest", known)
+    monkeypatch.setattr(chain, "sums_digest", lambda digests: "0" * 64)
+    entry = file_book.register_bounds("a" * 64, "Data manager")
+    monkeypatch.undo()
+    assert f"entry {entry.seq}: the totals it vouches for are not those of the entries before it" in findings(file_book)
 
 
 def test_the_wrong_key_spends_nothing(file_book: Ledger, tmp_path: Path) -> None:
