@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from ..base.errors import InputError
+from ..run.plan import Plan
 from .progress import say
 
 _RUN = """Train, noise, judge, and write the folder that an output checker opens.
@@ -47,6 +49,21 @@ def register(app: typer.Typer) -> None:
     app.command("demo", help=_DEMO)(demo)
 
 
+# How J is chosen, and gaps are filled, where nothing is noised.
+_Nans = Annotated[
+    str | None, typer.Option("--feature-nans", help="median or remove: missing features where nothing is noised.")
+]
+_Proportion = Annotated[
+    float | None, typer.Option("--feature-proportion", help="J as a share of the features; not with --epsilon.")
+]
+_Variance = Annotated[
+    float | None, typer.Option("--feature-var", help="J that explains this share of variance; not with --epsilon.")
+]
+_Kaiser = Annotated[
+    bool, typer.Option("--kaiser-guttmann", "--kaiser-guttman", help="J by that criterion; not with --epsilon.")
+]
+
+
 def run(
     out: Annotated[Path, typer.Option("--out", help="Folder to write; must not exist.")],
     ages: Annotated[Path | None, typer.Option("--ages", "--train-ages", help="Ages in years, one a row.")] = None,
@@ -73,18 +90,10 @@ def run(
     n_components: Annotated[
         int | None, typer.Option("--n-components", "--feature-num", help="Components J, fixed beforehand.")
     ] = None,
-    feature_nans: Annotated[
-        str | None, typer.Option("--feature-nans", help="median or remove: missing features where nothing is noised.")
-    ] = None,
-    feature_proportion: Annotated[
-        float | None, typer.Option("--feature-proportion", help="J as a share of the features; not with --epsilon.")
-    ] = None,
-    feature_variance: Annotated[
-        float | None, typer.Option("--feature-var", help="J that explains this share of variance; not with --epsilon.")
-    ] = None,
-    kaiser_guttman: Annotated[
-        bool, typer.Option("--kaiser-guttmann", "--kaiser-guttman", help="J by that criterion; not with --epsilon.")
-    ] = False,
+    feature_nans: _Nans = None,
+    feature_proportion: _Proportion = None,
+    feature_variance: _Variance = None,
+    kaiser_guttman: _Kaiser = False,
     adjacency: Annotated[str, typer.Option("--adjacency", help="Neighbouring relation.")] = "zero_out_N_public",
     method: Annotated[str, typer.Option("--method", help="auto, moments or gradient.")] = "auto",
     recipe: Annotated[
@@ -113,35 +122,13 @@ def run(
     ] = False,
 ) -> None:
     """See _RUN."""
-    if ages is None or (features is None and deltas is None):
-        missing = "--ages" if ages is None else "--features"
-        raise InputError(f"{missing} was not given", next_step="Both files are needed; one file may serve for both.")
-    if deltas is not None and (features is not None or epsilon is not None or job is not None):
-        raise InputError(
-            "deltas made elsewhere and a training exclude each other",
-            place="--deltas",
-            next_step="Leave out --features, --epsilon and --job.",
-        )
+    _check_inputs(ages, features, deltas, trains=features is not None or epsilon is not None or job is not None)
     _check_numbers({"--epsilon": epsilon, "--epsilon-mean": epsilon_mean}, delta_dp, n_components)
     _check_words({"--method": (method, _METHODS), "--adjacency": (adjacency, _RELATIONS), "--model": (model, _MODELS)})
     _check_words({"--recipe": (recipe, ("private", "documents"))})
     _check_words({"--feature-nans": (feature_nans or "median", ("median", "remove"))})
-    if any(not part.strip() for name in by or () for part in name.split("*")):
-        raise InputError("a column has no name", place="--by", next_step="For example --by sex or --by 'site*sex'.")
-    from ..run.pipeline import run as run_plan
-    from ..run.plan import Plan
-    from ..run.telling import account
-
-    choice = {
-        "feature_proportion": feature_proportion,
-        "feature_variance": feature_variance,
-        "kaiser_guttman": kaiser_guttman or None,
-    }
-    others = {name: value for name, value in choice.items() if value is not None}
-    if len(others) + (n_components is not None) > 1:
-        raise InputError(
-            "J is chosen in more than one way", place="--n-components", next_step="Keep one of the options."
-        )
+    _check_columns(by or ())
+    others = _components(n_components, feature_proportion, feature_variance, kaiser_guttman)
     plan = Plan(
         out=out, ages=ages, features=features, deltas=deltas, confounds=confounds, groups=groups, by=tuple(by or ()),
         age_bands=_widths(age_bands), id_column=id_column, age_column=age_column, ignore=tuple(ignore or ()),
@@ -154,6 +141,13 @@ def run(
     if dry_run:
         _rehearse(plan, as_json)
         return
+    _carry_out(plan, job, as_json)
+
+
+def _carry_out(plan: Plan, job: Path | None, as_json: bool) -> NoReturn:
+    from ..run.pipeline import run as run_plan
+    from ..run.telling import account
+
     if job is not None:
         from ..run.job_run import run_job
 
@@ -162,6 +156,40 @@ def run(
         outcome = run_plan(plan, say)
     _print(outcome, account(outcome), as_json)
     raise typer.Exit(outcome.exit_code)
+
+
+def _check_inputs(ages: Path | None, features: Path | None, deltas: Path | None, *, trains: bool) -> None:
+    if ages is None or (features is None and deltas is None):
+        missing = "--ages" if ages is None else "--features"
+        raise InputError(f"{missing} was not given", next_step="Both files are needed; one file may serve for both.")
+    if deltas is not None and trains:
+        raise InputError(
+            "deltas made elsewhere and a training exclude each other",
+            place="--deltas",
+            next_step="Leave out --features, --epsilon and --job.",
+        )
+
+
+def _check_columns(by: Sequence[str]) -> None:
+    if any(not part.strip() for name in by for part in name.split("*")):
+        raise InputError("a column has no name", place="--by", next_step="For example --by sex or --by 'site*sex'.")
+
+
+def _components(
+    fixed: int | None, proportion: float | None, variance: float | None, kaiser_guttman: bool
+) -> dict[str, Any]:
+    """How J is chosen where it is not fixed."""
+    choice = {
+        "feature_proportion": proportion,
+        "feature_variance": variance,
+        "kaiser_guttman": kaiser_guttman or None,
+    }
+    others = {name: value for name, value in choice.items() if value is not None}
+    if len(others) + (fixed is not None) > 1:
+        raise InputError(
+            "J is chosen in more than one way", place="--n-components", next_step="Keep one of the options."
+        )
+    return others
 
 
 def _rehearse(plan: Any, as_json: bool) -> None:

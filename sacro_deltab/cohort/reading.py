@@ -253,14 +253,7 @@ def read_cohort(
     InputError, UnreadableError
         With file, line, column and next step, never with anybody's value.
     """
-    if unit not in ("person", "row"):
-        raise InputError(f"Unknown unit {unit!r}.", next_step="Use 'person' or 'row'.")
-    if rows_per_person is not None and (rows_per_person < 1 or unit == "row"):
-        raise InputError(
-            "The cap on rows per person must be at least 1, and the person must be the unit.",
-            place="rows_per_person",
-            next_step="For example rows_per_person=1 (--rows-per-person 1), or leave it out.",
-        )
+    _check_unit(unit, rows_per_person)
     if table is not None:
         ages = table if ages is None else ages
         features = table if features is None else features
@@ -282,6 +275,17 @@ def read_cohort(
     for role, one in tables.items():
         reading.use(one, role)
     return _assemble(reading, tables, unit, rows_per_person, (age_range, out_of_range))
+
+
+def _check_unit(unit: str, rows_per_person: int | None) -> None:
+    if unit not in ("person", "row"):
+        raise InputError(f"Unknown unit {unit!r}.", next_step="Use 'person' or 'row'.")
+    if rows_per_person is not None and (rows_per_person < 1 or unit == "row"):
+        raise InputError(
+            "The cap on rows per person must be at least 1, and the person must be the unit.",
+            place="rows_per_person",
+            next_step="For example rows_per_person=1 (--rows-per-person 1), or leave it out.",
+        )
 
 
 def _assemble(

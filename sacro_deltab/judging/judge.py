@@ -116,15 +116,8 @@ def judge_output(
     check_document(document)
     _check_parts(facts, document)
     marked = None if pattern is None else frozenset(pattern)
-    is_table = any(part.kind == CELL_KIND for part in facts.parts)
     primary = _suppressed_by(ask(_without_choice(facts)))
-    chosen = _choose(facts, table, primary, marked) if is_table else frozenset()
-    audit: TableAudit | None = None
-    if table is not None:
-        printed = primary | chosen if marked is None else marked
-        audit = table.audit(printed if is_table else frozenset())
-    known = _with_table_facts(facts, primary, chosen, audit, is_table)
-    known = known.with_facts(Fact("rounding.done", True, Provider.COMPUTED))
+    known, chosen, audit = _as_table(facts, table, primary, marked)
     decision = ask(known)
     suppressed = _suppressed_by(decision) | chosen
     released = transform(document, decision.actions, suppressed)
@@ -152,6 +145,20 @@ def judge_output(
         audit,
         digest,
     )
+
+
+def _as_table(
+    facts: Facts, table: TableContext | None, primary: frozenset[str], marked: frozenset[str] | None
+) -> tuple[Facts, frozenset[str], TableAudit | None]:
+    """The facts with those of the attack on the table, the complementary rows, and the attack itself."""
+    is_table = any(part.kind == CELL_KIND for part in facts.parts)
+    chosen = _choose(facts, table, primary, marked) if is_table else frozenset()
+    audit: TableAudit | None = None
+    if table is not None:
+        printed = primary | chosen if marked is None else marked
+        audit = table.audit(printed if is_table else frozenset())
+    known = _with_table_facts(facts, primary, chosen, audit, is_table)
+    return known.with_facts(Fact("rounding.done", True, Provider.COMPUTED)), chosen, audit
 
 
 def _without_choice(facts: Facts) -> Facts:

@@ -168,18 +168,9 @@ def descend(
     if start is not None:
         b[: scores.shape[1]] = start
     public, tau = _public_slopes(job, scores.shape[1], rows.shape[1])
-    variance = (float(job.basis.residual_sd[scores.shape[1] - 1]) / job.bounds.age_half) ** 2 / n if job.basis else 0.0
-    error = 0.0
-    for k, (radius, share, step) in enumerate(zip(schedule.radii, schedule.rounds, schedule.steps, strict=True), 1):
-        gap = target - row_sums(rows * b)
-        b = b + step / n * purse.sum(f"step_{k}", gap[:, None] * rows, radius, share)
-        error = (1 - step) ** 2 * error + (step * purse.sd[f"step_{k}"] / n) ** 2
-        own = _OWN_ERROR * math.sqrt(error + variance)
-        if lean:  # never far beyond what a cohort can be: noise alone would carry the next rounds away
-            b = public + (b - public) * _kept(b - public, _REIN * tau, own, scores.shape[1])
-    if lean:
-        b = public + (b - public) * _kept(b - public, tau, own, scores.shape[1])
     width = scores.shape[1]
+    variance = (float(job.basis.residual_sd[width - 1]) / job.bounds.age_half) ** 2 / n if job.basis else 0.0
+    b, own = _steps(purse, schedule, rows, target, b, n, variance, (public, tau, width) if lean else None)
     b1, intercept = b[:width], float(b[-1])
     fitted = row_sums(((scores if whole is None else whole) - centre) * b1) + intercept
     by_conf, conf_mean = np.zeros(conf.shape[1]), np.zeros(conf.shape[1])
@@ -212,6 +203,32 @@ def descend(
         by_conf=by_conf,
         conf_mean=conf_mean,
     )
+
+
+def _steps(
+    purse: Purse,
+    schedule: Schedule,
+    rows: Array,
+    target: Array,
+    b: Array,
+    n: float,
+    variance: float,
+    lean: tuple[Array, Array, int] | None,
+) -> tuple[Array, float]:
+    """The noisy steps from `b`, and the standard error of their end; `lean`: public b, spread and width to draw to."""
+    error = own = 0.0
+    for k, (radius, share, step) in enumerate(zip(schedule.radii, schedule.rounds, schedule.steps, strict=True), 1):
+        gap = target - row_sums(rows * b)
+        b = b + step / n * purse.sum(f"step_{k}", gap[:, None] * rows, radius, share)
+        error = (1 - step) ** 2 * error + (step * purse.sd[f"step_{k}"] / n) ** 2
+        own = _OWN_ERROR * math.sqrt(error + variance)
+        if lean is not None:  # never far beyond what a cohort can be: noise alone would carry the next rounds away
+            public, tau, width = lean
+            b = public + (b - public) * _kept(b - public, _REIN * tau, own, width)
+    if lean is not None:
+        public, tau, width = lean
+        b = public + (b - public) * _kept(b - public, tau, own, width)
+    return b, own
 
 
 def _kept(gap: Array, tau: Array, sigma: float, width: int) -> Array:

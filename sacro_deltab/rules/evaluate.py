@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from .build_rules import misfit
 from .comparators import compare
 from .facts import Fact, Facts, FactValue, Part, Provider
+from .fits import misfit
 from .limits import MissingFactError, named_limit
 from .model import Condition, Rule, RuleSet
 

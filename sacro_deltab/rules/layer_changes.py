@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..base.findings import Effect
-from .build_rules import read_conditions
+from .fits import read_conditions
 from .marked_yaml import MarkedFile, Problem
 from .model import Rule, RuleSet
 from .strictness import Change, Direction, rule_changes

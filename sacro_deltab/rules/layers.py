@@ -17,10 +17,10 @@ from typing import Any
 from ..base.digests import sha256_hex
 from ..base.errors import RuleSetError
 from ..base.opening import read_file
-from .build_rules import misfit, read_parameter
 from .constants import put_in_place
 from .digests import decision_digest, semantic_digest
 from .facts import FactValue
+from .fits import misfit, read_parameter
 from .layer_changes import Changed, changed_rule
 from .loader import first_at_each_place, load_base, raise_problems
 from .marked_yaml import MarkedFile, Problem, read_marked

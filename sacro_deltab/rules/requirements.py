@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .build_rules import read_conditions
 from .constants import put_in_place
+from .fits import read_conditions
 from .loader import first_at_each_place, raise_problems
 from .marked_yaml import MarkedFile, Problem, read_marked
 from .model import Condition, Place, RuleSet
