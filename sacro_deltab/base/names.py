@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 MAX_NAME = 1_000
+# Stems of the files that ACRO, the viewer and the package write themselves: no output is called so.
+RESERVED = frozenset({"results", "config", "outputs", "session_summary", "summary", "missing-files", "evidence"})
 
 
 def name_problem(name: str) -> str | None:
@@ -57,3 +59,10 @@ def name_problems(names: Iterable[str]) -> list[str]:
             out.append(f"{shown(name)} and {shown(seen[key])} are one name on a file system that ignores case")
         seen.setdefault(key, name)
     return out
+
+
+def plain_signs(text: str) -> str:
+    """Comparison signs in words: nothing a viewer could take for markup (`< 0.001` → `below 0.001`); one line."""
+    for sign, word in (("<=", "at most "), (">=", "at least "), ("<", "below "), (">", "above ")):
+        text = text.replace(sign, word)
+    return " ".join(text.split())

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..base.findings import Effect, Finding
+from ..base.names import plain_signs
 from ..kinds.plots import PLOT
 from ..outputs.document import MARK, OutputDocument
 
@@ -275,7 +276,5 @@ def stub(entry: Mapping[str, Any]) -> bytes:
 
 def one_line(text: str) -> str:
     """A sentence in one line, without signs that the viewer takes for markup or for the end of a reason."""
-    for sign, word in (("<=", "at most "), (">=", "at least "), ("<", "below "), (">", "above ")):
-        text = text.replace(sign, word)
-    text = "".join(unicodedata.normalize("NFKC", c) if c.isdigit() else c for c in text)
-    return " ".join(text.split()).replace("; ", ", ").rstrip(";. ")
+    text = "".join(unicodedata.normalize("NFKC", c) if c.isdigit() else c for c in plain_signs(text))
+    return text.replace("; ", ", ").rstrip(";. ")

@@ -153,7 +153,7 @@ def _write_inside(
         where = folder / INSIDE / CERTIFIED
         write_inside_statement(folder, where / INSIDE_STATEMENT, report, evidence, context)
         outer, inner = build(folder, report, evidence, context)
-        (where / PAGE).write_text(render_page(outer, inner=inner), encoding="utf-8")
+        write_file(where / PAGE, render_page(outer, inner=inner))
     return statement_bytes(build(folder, report, evidence, context)[0])
 
 

@@ -171,9 +171,7 @@ def _before_the_answer(session: Session, entry: Mapping[str, Any], judged: Judge
     if not answered:
         return judged
     known = {name: fact for name, fact in judged.facts.facts.items() if name not in answered}
-    decision = decide(
-        context.ruleset, replace(judged.facts, facts=known), waivers=context.waivers, today=context.today
-    )
+    decision = decide(context.ruleset, replace(judged.facts, facts=known), waivers=context.waivers, today=context.today)
     return replace(judged, decision=decision)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from ..base.errors import InputError
 from ..base.verdicts import exit_code
+from ..base.writing import write_file
 from .asking import day_of, prompt_passphrase
 from .progress import say
 
@@ -212,11 +213,9 @@ def new_job(
         Basis.load(basis), load_ruleset(rules), name=name, title=title, by=by, epsilon=epsilon, expect=expect,
         groups=group or [],
     )  # fmt: skip
+    write_file(out, text, new=True)
     try:
-        out.write_text(text, encoding="utf-8")
         load_job(out)
-    except OSError as error:
-        raise InputError(f"the job file cannot be written ({error.strerror})", path=out) from error
     except InputError:
         out.unlink()
         raise

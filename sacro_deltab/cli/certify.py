@@ -10,6 +10,7 @@ import typer
 
 from ..base.errors import InputError
 from ..base.verdicts import NOTHING
+from ..base.writing import write_file
 from .asking import TRUST_VARIABLE, day_of, find_trust, prompt_passphrase
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ def verify(
     if page is not None and result.ok and result.statement is not None:
         from ..certificate.page import render_page
 
-        page.write_text(render_page(result.statement), encoding="utf-8")
+        write_file(page, render_page(result.statement))
     raise typer.Exit(result.exit_code)
 
 
@@ -270,7 +271,7 @@ def _write_page(folder: Path, page: Path) -> None:
     from ..certificate.page import render_page
 
     payload = read_envelope(folder / ENVELOPE).payload
-    page.write_text(render_page(read_canonical(payload, path=ENVELOPE, what="statement")), encoding="utf-8")
+    write_file(page, render_page(read_canonical(payload, path=ENVELOPE, what="statement")))
 
 
 def _print(value: object) -> None:

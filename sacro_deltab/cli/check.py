@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..base.errors import InputError
+from ..base.writing import write_file
 
 if TYPE_CHECKING:
     from ..judging.report import Report
@@ -141,10 +142,7 @@ def _rendered(report: Report, format_: str, out: Path | None, paths: list[Path],
 
 def _emit(text: str, out: Path | None) -> None:
     if out is not None:
-        try:
-            out.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"the report cannot be written ({error.strerror})", path=out) from None
+        write_file(out, text)
         return
     import os
     import sys

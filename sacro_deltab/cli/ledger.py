@@ -15,6 +15,7 @@ from ..base.digests import sha256_hex
 from ..base.errors import InputError
 from ..base.opening import LARGE, read_file
 from ..base.strict import DATA, read_json
+from ..base.writing import write_file
 
 if TYPE_CHECKING:
     from ..ledger import Ledger
@@ -196,7 +197,7 @@ def _show(
     if plot is not None:
         from ..ledger.picture import budget_png
 
-        _write(plot, budget_png(book))
+        write_file(plot, budget_png(book))
         data["plot"] = str(plot)
     if as_json:
         _say(data)
@@ -326,15 +327,8 @@ def _export(
     if out is None:
         typer.echo(text, nl=False)
     else:
-        _write(out, text.encode("utf-8"))
+        write_file(out, text)
         typer.echo(f"wrote {out}", err=True)
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise InputError(f"cannot write ({error.strerror})", path=path) from error
 
 
 def _disjoint(

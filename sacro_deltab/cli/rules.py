@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..base.errors import InputError
+from ..base.writing import write_file
 from . import law
 
 if TYPE_CHECKING:
@@ -298,10 +299,7 @@ def book(
     if out is None:
         sys.stdout.write(page)
         return
-    try:
-        out.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path=out) from error
+    write_file(out, page)
     typer.echo(f"{out}: {len(ruleset.rules)} rules, {len(ruleset.clauses)} clauses, {len(ruleset.decisions)} decisions")
 
 

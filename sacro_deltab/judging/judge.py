@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..base.digests import sha256_hex
 from ..base.errors import InputError
 from ..base.findings import Effect, Finding
+from ..base.names import plain_signs
 from ..kinds.registry import KINDS
 from ..measure.table_audit import TableAudit
 from ..outputs.document import MARK, Cell, Column, OutputDocument
@@ -198,7 +199,7 @@ def transform(document: OutputDocument, actions: Sequence[Action], suppressed: f
     for action in actions:
         if action.verb != "label":
             continue
-        text = _words(str(action.args.get("text", "")))
+        text = plain_signs(str(action.args.get("text", "")))
         if "fact" in action.args:  # a word about the whole output, such as the band of a budget
             about["labels"] = [*about.get("labels", []), text]
             continue
@@ -343,10 +344,3 @@ def _blocked(decision: Decision, problems: Sequence[str]) -> Decision:
         next_step="Report this to the maintainers with the session's journal.",
     )
     return replace(decision, effect=Effect.BLOCK, findings=(finding, *decision.findings))
-
-
-def _words(text: str) -> str:
-    """Comparison signs in words: nothing a viewer could take for markup (`< 0.001` → `below 0.001`)."""
-    for sign, word in (("<=", "at most "), (">=", "at least "), ("<", "below "), (">", "above ")):
-        text = text.replace(sign, word)
-    return " ".join(text.split())

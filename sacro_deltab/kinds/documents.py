@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..base.errors import InputError
+from ..base.names import RESERVED
 from ..outputs import Cell, Column, OutputDocument
 from .papers import CERTIFICATE
-
-_RESERVED = frozenset({"results", "config", "outputs", "session_summary", "summary", "missing-files", CERTIFICATE})
 
 
 def safe_name(text: str) -> str:
@@ -24,7 +23,7 @@ def safe_name(text: str) -> str:
     stem = re.sub(r"[^a-z0-9_-]+", "_", text.lower()).strip("_-")[:80].strip("_-")
     if not stem:
         raise InputError(f"no file name can be made from {text!r}", next_step="Give the output a name of a-z and 0-9.")
-    return f"{stem}_output" if stem in _RESERVED else stem
+    return f"{stem}_output" if stem in RESERVED or stem == CERTIFICATE else stem
 
 
 def scalar(

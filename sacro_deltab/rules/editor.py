@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from ..base import resources
+from ..base.writing import write_file
 from .digests import semantic_digest
 from .loader import load_base
 from .model import FactSpec, RuleSet
@@ -68,10 +69,10 @@ def main() -> None:
     """Write the schema of the packaged rule set's vocabulary, and the pins of the layers packaged with it."""
     ruleset = load_base()
     path = resources.data_root() / "schemas" / "ruleset.schema.json"
-    path.write_text(render(with_vocabulary(resources.schema("ruleset"), ruleset)), encoding="utf-8")
+    write_file(path, render(with_vocabulary(resources.schema("ruleset"), ruleset)))
     sys.stdout.write(f"{path}\n")
     for layer in sorted((resources.rules_dir() / "layers").glob("*.yaml")):
-        layer.write_text(pinned(layer.read_text(encoding="utf-8"), ruleset), encoding="utf-8")
+        write_file(layer, pinned(layer.read_text(encoding="utf-8"), ruleset))
         sys.stdout.write(f"{layer}\n")
 
 

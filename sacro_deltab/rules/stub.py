@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from ..base.errors import InputError
+from ..base.writing import write_file
 from .loader import load_base, rule_files
 from .marked_yaml import read_marked
 from .model import RuleSet
@@ -58,10 +59,10 @@ def write_stub(ruleset: RuleSet, rule_id: str) -> Path:
     text = stub(ruleset, rule_id)
     path = home_of(ruleset, rule_id)
     before = path.read_text(encoding="utf-8")
-    path.write_text(before.rstrip("\n") + "\n\n" + text, encoding="utf-8")
+    write_file(path, before.rstrip("\n") + "\n\n" + text)
     try:
         load_base(Path(ruleset.folder))
     except InputError:
-        path.write_text(before, encoding="utf-8")
+        write_file(path, before)
         raise
     return path

@@ -20,24 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import InputError
+from ..base.names import RESERVED
 from ..base.strict import DATA, parse
 from ..base.verdicts import VERDICTS
 from ..build.record import CELL_CHECK
 from ..outputs.document import MARK
 
-RESERVED = frozenset(
-    {
-        "results.json",
-        "config.json",
-        "outputs.json",
-        "session_summary.json",
-        "session_summary.csv",
-        "summary.txt",
-        "missing-files.txt",
-        "evidence.json",
-    }
-)
-_FILE = re.compile(r"^[a-z0-9][a-z0-9_-]{0,79}(\.dsse)?\.(csv|json|png)$")
+_FILE = re.compile(r"^[a-z0-9][a-z0-9_-]{0,79}\.(csv|json|png)$")
 _ACRO_FILE = re.compile(r"^output_\d+(_\d+)?\.csv$")
 _NUMBER = re.compile(r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$")
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -112,7 +101,7 @@ def validate_draft(draft: Draft, *, taken: Iterable[str] = ()) -> None:
     used = {name.lower() for name in taken}
     for path in draft.files:
         name = path.name
-        if not _FILE.match(name) or name.lower() in RESERVED or _ACRO_FILE.match(name):
+        if not _FILE.match(name) or name.lower().rpartition(".")[0] in RESERVED or _ACRO_FILE.match(name):
             fail("files", f"{name!r} is not a safe file name, or belongs to ACRO or the viewer")
         if name.lower() in used:
             fail("files", f"the session already has a file called {name!r}")
