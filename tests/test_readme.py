@@ -40,5 +40,7 @@ def test_the_examples_pass_when_pasted(tmp_path: Path, monkeypatch: pytest.Monke
     assert codes["run", "--ages"] == codes["check", "outputs-b"] in (0, 3), codes
     for folder in (tmp_path / "outputs", tmp_path / "outputs-b"):
         assert _statuses(folder).count("pass") >= 8, _statuses(folder)
+        records = json.loads((folder / "results.json").read_text())["results"].values()
+        assert all("simulated" in r["properties"] for r in records if "certificate" not in r["properties"]["method"])
     assert stat.S_IMODE((tmp_path / "deltas.csv").stat().st_mode) == 0o600
     assert len((tmp_path / "deltas.csv").read_text().splitlines()) == 501

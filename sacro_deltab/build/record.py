@@ -49,6 +49,7 @@ class Header:
     config_changed: bool
     state: str = ""  # of the rule set: draft, approved or retired; empty in evidence of 0.1
     loosened: Mapping[str, str] = field(default_factory=dict)  # kind → what signed layers let through for it
+    simulated: bool = False  # what people said in it was made up, to try things
 
     @classmethod
     def of(cls, session: Mapping[str, Any]) -> Header:
@@ -64,6 +65,7 @@ class Header:
             bool(session.get("acro_config_changes")),
             str(rules.get("state", "")),
             dict(rules.get("loosened", {})),
+            any(bool(session[who].get("simulated", False)) for who in ("declared", "attested")),
         )
 
     def faults(self) -> list[str]:
@@ -148,6 +150,8 @@ def record(entry: Mapping[str, Any], document: OutputDocument | None, header: He
         properties["rule_set"] = "with layer {} sha256:{}".format(*header.profile)
     if entry["type"] in header.loosened:
         properties["loosened"] = f"by layers that the committee signed: {header.loosened[entry['type']]}"
+    if header.simulated:
+        properties["simulated"] = "nobody said what is declared or attested here: it was made up, to try things"
     if header.config_changed:
         properties["session"] = "acro.config was changed during the session"
     return _record(

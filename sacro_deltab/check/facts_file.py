@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.errors import InputError
-from ..base.strict import read_json
+from ..judging.said import read_form
 from ..rules.facts import Fact, Facts, Part, Provider
 
 _STEP = 'Write {"output_type": "delta_mean", "facts": {"n": 412}} or what `facts_to_json` gives.'
@@ -58,7 +58,7 @@ def read_facts(path: str | Path) -> FactsFile:
         When it is not strict JSON or an entry is not what the form allows.
     """
     name = str(path)
-    data = read_json(path)
+    data = read_form(path)
     if not isinstance(data, dict):
         raise InputError("it is not a JSON object", path=name, next_step=_STEP)
     if data.get("schema") == "sacro_deltab/declare/1":

@@ -56,6 +56,7 @@ def _options(
 
 # Each module has `register(app)`, which adds its commands; none imports numpy, pandas or acro at the top.
 _GROUPS = (
+    "init",
     "run",
     "predict",
     "check",

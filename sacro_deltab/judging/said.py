@@ -11,6 +11,7 @@ from ..base import schemas
 from ..base.errors import InputError
 from ..base.strict import read_json
 from ..rules.facts import Fact, FactValue, Provider
+from ..rules.marked_yaml import read_marked
 
 if TYPE_CHECKING:
     from ..rules import RuleSet
@@ -67,7 +68,7 @@ def read_said(source: str | Path | Mapping[str, Any] | None, role: str, ruleset:
     data: Any = source
     if not isinstance(source, Mapping):
         path = str(source)
-        data = read_json(source)
+        data = read_form(source)
     step = "See docs/session.md, 'What people say', for the form of the file."
     schemas.check(data, "declare", path=path, what="what people say", next_step=step)
     if data["role"] != role:
@@ -78,6 +79,19 @@ def read_said(source: str | Path | Mapping[str, Any] | None, role: str, ruleset:
     if ruleset is not None:
         _check_vocabulary(said, ruleset, path)
     return said
+
+
+def read_form(source: str | Path) -> Any:
+    """What people wrote: strict JSON, or the YAML form that `sacro-deltab init` makes (nothing taken off: no facts)."""
+    if Path(source).suffix.lower() not in (".yaml", ".yml"):
+        return read_json(source)
+    marked = read_marked(Path(source), str(source))
+    if marked.problems:
+        raise InputError(f"the form cannot be read: {marked.problems[0]}", path=source)
+    data: Any = marked.data
+    if isinstance(data, dict) and data.get("facts", 0) is None:
+        data = {**data, "facts": {}}
+    return data
 
 
 def _check_vocabulary(said: Said, ruleset: RuleSet, path: str | None) -> None:
