@@ -64,7 +64,7 @@ def said_template(ruleset: RuleSet, role: str) -> str:
     who = "the researcher declares" if role == "researcher" else "TRE staff attest"
     lines = [
         f"# What {who}: {ruleset.id} {ruleset.version}. Fill in `by`; take the # off a fact that you say,",
-        "# with the value that is true, and leave the others. A fact that a rule needs and nobody says never counts as met.",
+        "# with the value that is true, and leave the others. A fact that nobody says never counts as met.",
         f"schema: {SCHEMA_ID}",
         f"role: {role}",
         'by: ""                     # your name or office, without digits',
