@@ -55,7 +55,7 @@ class PreparedOutput:
         return {
             "name": self.name,
             "type": self.type,
-            "title": self.title,
+            "title": "" if self.kept_inside else self.title,  # what stays inside is not told of outside
             "files": list(self.files),
             "verdict": self.verdict_under(cap),
             "kept_inside": self.kept_inside,

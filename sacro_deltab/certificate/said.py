@@ -10,6 +10,7 @@ from importlib import metadata
 from typing import Any
 
 from ..base.version import __version__
+from ..judging.said import few_digits
 
 _DEPENDENCIES = (
     "acro",
@@ -64,7 +65,7 @@ def repeatable(value: object) -> bool:
     if isinstance(value, bool):
         return True
     if isinstance(value, float):
-        return not value.is_integer()
+        return not value.is_integer() and few_digits(value)
     return isinstance(value, str) and 0 < len(value) <= _TOKEN and value.replace("_", "").replace("-", "").isalpha()
 
 

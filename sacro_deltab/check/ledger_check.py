@@ -33,6 +33,7 @@ class LedgerView:
     # (file name, digest) → the spends it closes: two trainings on one basis write one public centre
     closed: dict[tuple[str | None, str], set[int]] = field(default_factory=dict)
     spends: dict[int, Mapping[str, Any]] = field(default_factory=dict)  # what each spend paid for
+    partitions: dict[int, str | None] = field(default_factory=dict)  # whose budget each spend was
     protected: set[str | None] = field(default_factory=set)  # partitions with a spend under add_remove
 
     def protects_n(self, cohort: str, unit: str) -> bool:
@@ -113,6 +114,7 @@ def open_view(url: str | Path | None, pinned: list[Mapping[str, str]], *, named:
     for entry in view.ledger.history():
         if entry.kind == "spend":
             view.spends[entry.seq] = parse(entry.body)
+            view.partitions[entry.seq] = entry.partition
             if view.spends[entry.seq].get("adjacency") == "add_remove":
                 view.protected.add(entry.partition)
         if entry.kind == "close" and entry.ref is not None:
@@ -152,6 +154,18 @@ def statement_findings(view: LedgerView, spend: int | None, entry: Mapping[str, 
     applied = entry["facts"]["facts"].get("dp.applied", {}).get("value")
     if applied is not True:
         yield _differs("A statement about noise stands beside an output that was not noised.")
+
+
+def cohort_findings(view: LedgerView, spend: int, made: Mapping[str, Any]) -> Iterable[Finding]:
+    """The cohort that the evidence names is the one whose budget paid: it chooses which releases protect its N."""
+    from ..ledger.canonical import partition_key
+
+    try:
+        own: str | None = partition_key(str(made["cohort"]), made["unit"])
+    except SacroDeltabError:
+        own = None
+    if own is None or view.partitions.get(spend) != own:
+        yield _differs("The evidence names another cohort than the one whose budget paid for this output.")
 
 
 def spend_findings(

@@ -14,6 +14,7 @@ from ..inert.limits import Limits
 from ..inert.snapshot import take
 from ..judging.evidence import SCHEMA_ID as EVIDENCE_ID
 from ..judging.evidence import evidence_errors
+from ..judging.said import MOST_WORD, few_digits
 from ..kinds.whole import DELTA_MEAN, DELTA_SD
 from ..model.parameters import Y_MEAN, YSQ_MEAN
 from ..outputs import OutputDocument
@@ -106,8 +107,9 @@ def evidence_findings(session: Session) -> None:
         )
     for who in ("declared", "attested"):
         said = evidence["session"][who]
-        if set(said["facts"]) - set(session.context.ruleset.facts):
-            report.folder_findings.append(note("evidence", Effect.BLOCK, f"Something {who} is no fact of the rules."))
+        if not all(_sayable(session, name, value) for name, value in said["facts"].items()):
+            what = f"Something {who} is no fact of the rules, or has no value that such a fact can have."
+            report.folder_findings.append(note("evidence", Effect.BLOCK, what))
         report.declared += [
             {
                 "name": name,
@@ -118,6 +120,16 @@ def evidence_findings(session: Session) -> None:
             }
             for name, value in sorted(said["facts"].items())
         ]
+    told = session.context.declared
+    if told is not None and told.by != evidence["session"]["declared"]["by"]:
+        report.folder_findings.append(
+            note(
+                "declared-otherwise",
+                Effect.BLOCK,
+                "Somebody else declares now than the session was told.",
+                next_step="Give the declaration that the session was opened with.",
+            )
+        )
     report.not_checked += [text for text in evidence["not_checked"] if text not in report.not_checked]
     listed = {ref.name for record in session.records for ref in record.files}
     seen: set[str] = set()
@@ -135,6 +147,16 @@ def evidence_findings(session: Session) -> None:
                         next_step="Finalise the session again; do not edit results.json.",
                     )
                 )
+
+
+def _sayable(session: Session, name: str, value: object) -> bool:
+    """Whether a declared value has a form in which it may be repeated: yes or no, a word of the rules, few digits."""
+    spec = session.context.ruleset.facts.get(name)
+    if spec is None:
+        return False
+    if isinstance(value, str):
+        return spec.type == "text" and (value in spec.values if spec.values else len(value) <= MOST_WORD)
+    return isinstance(value, bool) == (spec.type == "boolean") and (isinstance(value, bool) or few_digits(value))
 
 
 def learn(session: Session) -> None:

@@ -15,9 +15,10 @@ from ..judging.report import FileReport
 from ..kinds.plots import PLOT
 from ..outputs import MARK, OutputDocument
 from ..rules.facts import Fact, Facts, Provider, facts_from_json
+from .attack_report import attack_findings
 from .detect import screen
 from .known import Known
-from .ledger_check import spend_findings, spend_of, statement_findings, unproved
+from .ledger_check import cohort_findings, spend_findings, spend_of, statement_findings, unproved
 from .rebuilt import noised, output_findings, picture_findings, same_rules, told_findings
 from .records import Record
 from .session_state import Session
@@ -40,8 +41,9 @@ def judge_output_record(session: Session, record: Record, entry: Mapping[str, An
         shared.add(note("not-judged", Effect.BLOCK, "not judged: missing the JSON document of this output"))
     if spend is not None:
         said = facts_from_json(entry["facts"], recorded=True)
+        shared.add(*cohort_findings(session.view, spend, (session.evidence or {})["session"]))
         shared.add(*spend_findings(session.view, spend, said, entry["privacy"], str(entry["name"])))
-    shared.add(*output_findings(session, record, entry))
+    shared.add(*output_findings(session, record, entry), *attack_findings(session, entry))
     for report in reports:
         report.type, report.title, report.output = shared.type, shared.title, shared.output
         report.met, report.facts = shared.met, shared.facts

@@ -16,6 +16,8 @@ from ..rules.marked_yaml import read_marked
 if TYPE_CHECKING:
     from ..rules import RuleSet
 
+MOST_WORD = 80  # letters of a declared word
+_DIGITS = 6  # significant ones of a declared number
 SCHEMA_ID = "sacro_deltab/declare/1"
 _ROLES = {"researcher": Provider.DECLARED, "tre_staff": Provider.ATTESTED}
 
@@ -42,6 +44,11 @@ class Said:
         if self.outputs:
             data["outputs"] = {key: dict(value) for key, value in self.outputs.items()}
         return data
+
+
+def few_digits(value: object) -> bool:
+    """Whether a declared number has no more digits than somebody types."""
+    return isinstance(value, int | float) and float(f"{value:.{_DIGITS}g}") == value
 
 
 def read_said(source: str | Path | Mapping[str, Any] | None, role: str, ruleset: RuleSet | None = None) -> Said:

@@ -48,16 +48,18 @@ def _keep(session: SessionCore, data: Mapping[str, Any]) -> None:
     session.journal.write("attack_report", {"file": kept.name})
 
 
-def reported(session: SessionCore, weights: Any) -> bool:
-    """Whether the attached report is about these weights. A SACRO-ML report names none and is taken at its word."""
+def reported_weights(session: SessionCore, weights: Any) -> str | None:
+    """Digest of these weights where the attached report is about them, else None.
+
+    A SACRO-ML report names none and is taken at its word.
+    """
     if session.attack_report is None:
-        return False
-    target = read_object(session.attack_report).get("target")
-    if not isinstance(target, Mapping) or target.get("weights_sha256") is None:
-        return True
+        return None
     from ..privacy.attack.membership import weights_digest  # late: brings scipy, threadpoolctl
 
-    return bool(target["weights_sha256"] == weights_digest(weights))
+    own, target = weights_digest(weights), read_object(session.attack_report).get("target")
+    stated = target.get("weights_sha256") if isinstance(target, Mapping) else None
+    return own if stated in (None, own) else None
 
 
 def attack_trained(

@@ -50,6 +50,7 @@ class Entry:
     notes_inside: tuple[str, ...] = ()
     n: int | None = None
     made_of: str | None = None
+    weights_sha256: str | None = None  # of the weights before rounding, where a report is about them
     would_sha256: str | None = None  # digest of the document were nothing blocked: what a waiver names
 
     @property
@@ -82,6 +83,7 @@ class Entry:
             "merges": list(self.merges),
             "findings_inside": list(self.notes_inside),
             "would_sha256": self.would_sha256,
+            "weights_sha256": self.weights_sha256,
         }
 
     def to_journal(self) -> dict[str, Any]:
@@ -118,6 +120,7 @@ class Entry:
             merges=tuple(data["merges"]),
             notes_inside=tuple(data["findings_inside"]),
             would_sha256=data.get("would_sha256"),
+            weights_sha256=data.get("weights_sha256"),
             n=data["n"],
             made_of=data.get("made_of"),
         )
@@ -196,6 +199,7 @@ class Candidate:
     trace: Trace | None = None
     moments: tuple[Moment, ...] = ()  # what the trace says, once it is judged
     made_of: str | None = None
+    weights_sha256: str | None = None
     advice: tuple[str, ...] = ()  # what would let it out, where it stays inside
 
 

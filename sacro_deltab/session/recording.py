@@ -79,6 +79,7 @@ def entry_of(session: SessionCore, candidate: Candidate, judged: Judged, notes: 
         document=document,
         raw=candidate.document,
         privacy=candidate.privacy,
+        weights_sha256=candidate.weights_sha256,
         files=(),
         suppressed=tuple(sorted(judged.suppressed)),
         complementary=tuple(sorted(judged.complementary)),

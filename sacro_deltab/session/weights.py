@@ -15,7 +15,7 @@ from ..measure.measure import computed, dof_check
 from ..model.parameters import MOMENTS, WEIGHTS
 from ..outputs.document import OutputDocument
 from ..rules.facts import Fact, FactValue, Provider
-from .attacking import reported
+from .attacking import reported_weights
 from .common import ROWS_ARE_PEOPLE, build_facts, candidate_of, noised, not_noised
 from .entries import Candidate
 from .paid_models import trained_here
@@ -135,7 +135,7 @@ def _candidate(session: SessionCore, source: _Source, document: OutputDocument) 
             acro__regression_check=dof_check(int(source.n) - jn, least),
         ),
     }
-    facts |= computed(evidence__attack_report=reported(session, source.weights))
+    facts |= computed(evidence__attack_report=reported_weights(session, source.weights) is not None)
     secret = _n_is_secret(source)
     if secret:
         facts |= computed(n_node=int(source.n))
@@ -145,4 +145,11 @@ def _candidate(session: SessionCore, source: _Source, document: OutputDocument) 
         facts |= computed(value=document.rows[0][1])
     built = build_facts(session, document, facts, noise=noise, receipt=source.receipt)
     # Differences with earlier releases are asked of exact sets of people: not where N itself is protected.
-    return Candidate(document, built, privacy=statement, receipt=source.receipt, n=None if secret else int(n))
+    return Candidate(
+        document,
+        built,
+        privacy=statement,
+        receipt=source.receipt,
+        n=None if secret else int(n),
+        weights_sha256=reported_weights(session, source.weights),
+    )
