@@ -111,8 +111,9 @@ class CohortFacts:
         return any(abs(a - b) <= 1e-6 * abs(b) for a, b in _floats(raw, facts, found) if abs(b) > 1e-3)
 
     def _must_be_private(self, facts: Facts) -> bool:
+        """Whether every delta of the noised model can be made again: a subset of its weights makes some kinds only."""
         origin = facts.get("model.origin")
-        return origin is not None and origin.value == "formal_release" and self.sources.prediction() is not None
+        return origin is not None and origin.value == "formal_release" and self.sources.whole
 
     def not_of_the_cohort(self, raw: OutputDocument, facts: Facts | None) -> Iterator[Finding]:
         """Rows that name no column, and groups that stand in no column: nothing to compare is not agreement."""

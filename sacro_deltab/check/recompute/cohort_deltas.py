@@ -66,6 +66,12 @@ class DeltaSources:
         """Whether the file itself has deltas."""
         return any(name in self.cohort.numbers for name in NAMES)
 
+    @property
+    def whole(self) -> bool:
+        """Whether the recorded weights make deltas of every kind."""
+        parts = ("y_mean", "beta2", "beta2sq", "ysq_mean", "ysq_slope")
+        return all(kind in self.documents for kind in parts) and self.prediction() is not None
+
     def _columns(self) -> Iterator[Source]:
         yield from (Source(name, self.cohort.numbers[name]) for name in NAMES if name in self.cohort.numbers)
 
