@@ -188,8 +188,20 @@ def _texts(value: object) -> Iterator[str]:
 # of every document; what else a kind says of itself stands in its file
 _ABOUT = frozenset(
     {
-        *("rule_set", "privacy", "mechanism", "basis", "bounds", "n_components", "labels", "suppression", "model"),
-        *("variable", "method", "adjacency", "epsilon", "delta_dp", "age_slope", "y_mean_error"),
+        *(
+            "rule_set",
+            "privacy",
+            "unit",
+            "mechanism",
+            "basis",
+            "bounds",
+            "n_components",
+            "labels",
+            "suppression",
+            "model",
+        ),
+        *("variable", "method", "adjacency", "epsilon", "delta_dp"),
+        *("age_slope", "y_mean_error", "predicted_age_error", "b1_error"),  # intervals of a private model
     }
 )
 
