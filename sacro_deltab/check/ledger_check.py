@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,8 @@ class LedgerView:
     spends: dict[int, Mapping[str, Any]] = field(default_factory=dict)  # what each spend paid for
     partitions: dict[int, str | None] = field(default_factory=dict)  # whose budget each spend was
     protected: set[str | None] = field(default_factory=set)  # partitions with a spend under add_remove
+    registered: set[str | None] = field(default_factory=set)  # partitions with a session of registered people
+    people: dict[str | None, set[str]] = field(default_factory=dict)  # partition → digests of its sets of people
 
     def protects_n(self, cohort: str, unit: str) -> bool:
         """Whether a release under add_remove, which protects N, was paid for on this cohort (any, where unreadable)."""
@@ -44,6 +46,15 @@ class LedgerView:
             return partition_key(cohort, unit) in self.protected
         except SacroDeltabError:
             return bool(self.protected)
+
+    def knows_people(self, cohort: str, unit: str) -> bool:
+        """Whether a session of this cohort was held on people whom TRE staff had registered."""
+        from ..ledger.canonical import partition_key
+
+        try:
+            return partition_key(cohort, unit) in self.registered
+        except SacroDeltabError:
+            return False
 
     def to_json(self) -> dict[str, Any] | None:
         """For the report's `privacy`."""
@@ -117,6 +128,11 @@ def open_view(url: str | Path | None, pinned: list[Mapping[str, str]], *, named:
             view.partitions[entry.seq] = entry.partition
             if view.spends[entry.seq].get("adjacency") == "add_remove":
                 view.protected.add(entry.partition)
+        if entry.kind == "cohort":
+            body = parse(entry.body)
+            view.people.setdefault(entry.partition, set()).add(str(body["set"]))
+            if body.get("registered"):
+                view.registered.add(entry.partition)
         if entry.kind == "close" and entry.ref is not None:
             body = parse(entry.body)
             if "files" not in body:  # closed with one digest: one file, whatever its name
@@ -190,6 +206,26 @@ def spend_findings(
         booked = float(paid[when][key])
         if fact is not None and isinstance(fact.value, int | float) and fact.value < booked - 1e-9:
             yield _differs(f"{fact_name} is recorded as {fact.value}; the ledger says at least {booked:g}.")
+
+
+NOT_COMPARED = "whether the cohort's ids are those of the session: only the ledger's key can compare them"
+
+
+def other_people(view: LedgerView, cohort: str, unit: str, ids: Sequence[str]) -> bool | None:
+    """Whether the people of `--cohort` are others than those under whose ids the ledger paid; None where nothing here
+    can compare them."""
+    from ..base.digests import sha256_hex
+    from ..ledger.canonical import partition_key
+    from ..ledger.people import packed
+
+    if view.ledger is None or not view.counts:
+        return None
+    try:
+        name = partition_key(cohort, unit)
+        mine = sha256_hex(packed(view.ledger.fingerprints(ids)))
+    except SacroDeltabError:
+        return None
+    return mine not in view.people.get(name, set())
 
 
 _SAID = {"epsilon": "dp.epsilon", "delta_dp": "dp.delta", "adjacency": "dp.adjacency", "label": "dp.label"}

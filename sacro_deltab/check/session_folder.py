@@ -17,6 +17,7 @@ from ..judging.documents import document_of_json
 from ..judging.plausible import repeated_types
 from ..judging.report import PAPER, FileReport, attempted, broke_off
 from .folder import CERTIFICATES, SUMMARIES
+from .ledger_check import NOT_COMPARED, other_people
 from .rebuilt import output_findings, rebuild, stub_findings
 from .records import FileRef, Record
 from .session_evidence import evidence_findings, learn
@@ -67,6 +68,27 @@ def _learn_cohort(session: Session) -> None:
 def _link_cohort(session: Session) -> None:
     if session.context.cohort is not None:
         session.report.folder_findings += session.context.cohort.linked(session.problems)
+        _compare_people(session)
+
+
+def _compare_people(session: Session) -> None:
+    cohort = session.context.cohort
+    ids = None if cohort is None else cohort.file.ids
+    if ids is None or session.evidence is None:
+        return
+    about = session.evidence["session"]
+    others = other_people(session.view, str(about["cohort"]), str(about["unit"]), ids)
+    if others is None:
+        session.report.not_checked.append(NOT_COMPARED)
+    elif others:
+        session.report.folder_findings.append(
+            note(
+                "cohort-differs",
+                Effect.BLOCK,
+                "The people of the cohort are not those under whose ids the session was held and paid for.",
+                next_step="Run the session again on the registered cohort, under its own ids.",
+            )
+        )
 
 
 def _repeated(session: Session) -> None:

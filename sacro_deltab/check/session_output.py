@@ -102,11 +102,20 @@ def _facts(session: Session, entry: Mapping[str, Any], raw: OutputDocument, prov
     applied = facts.get("dp.applied")
     noisy = applied is not None and applied.value is True
     counts = session.view.counts and (proved or not noisy)
-    more = [Fact("ledger.pinned", counts, Provider.LEDGER), *_n_protected(session, facts)]
+    more = [Fact("ledger.pinned", counts, Provider.LEDGER), *_n_protected(session, facts), *_people(session, facts)]
     label = facts.get("dp.label")
     if label is not None and label.value == "formal" and not (proved and session.view.counts):
         more.append(Fact("dp.label", "heuristic", Provider.COMPUTED))
     return facts.with_facts(*more)
+
+
+def _people(session: Session, facts: Facts) -> Iterator[Fact]:
+    """That the TRE registered the people is the ledger's to say, where it is here."""
+    said, evidence = facts.get("cohort.registered"), session.evidence
+    if said is not None and evidence is not None and session.view.counts:
+        about = evidence["session"]
+        known = session.view.knows_people(str(about["cohort"]), about["unit"])
+        yield Fact("cohort.registered", said.value is True and known, Provider.LEDGER)
 
 
 def _n_protected(session: Session, facts: Facts) -> Iterator[Fact]:
@@ -301,6 +310,7 @@ def _judge_plot(session: Session, entry: Mapping[str, Any], shared: FileReport) 
         Fact("output.format", "png", Provider.COMPUTED),
         Fact("ledger.pinned", session.view.counts, Provider.LEDGER),
         *_n_protected(session, facts),
+        *_people(session, facts),
     )
     try:
         decision = decide(session.context.ruleset, facts, waivers=session.context.waivers, today=session.context.today)

@@ -30,6 +30,7 @@ _UNSAID: dict[str, tuple[FactValue, Provider]] = {
     "linked_release.any": (False, Provider.LEDGER),
     "cohort.overlap_checked": (False, Provider.LEDGER),
     "cohort.overlap_found": (False, Provider.LEDGER),
+    "cohort.registered": (False, Provider.LEDGER),
     "output.declared": (False, Provider.DECLARED),
     "training.iterative": (False, Provider.DECLARED),
     "cohort.unit": ("person", Provider.DECLARED),

@@ -1,17 +1,38 @@
-"""What several commands ask for: a passphrase, a trust file, a day."""
+"""What several commands ask for and say: a passphrase, a trust file, a day, a ledger, JSON."""
 
 from __future__ import annotations
 
+import getpass
+import json
 import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from ..base.errors import InputError
 
 TRUST_VARIABLE = "SACRO_DELTAB_TRUST"
+LEDGER = "budget.db"
+Url = Annotated[str, typer.Option("--ledger", help="File, sqlite:///FILE or postgresql://USER@HOST/NAME.")]
+Key = Annotated[Path | None, typer.Option("--key", help="The TRE's private key. Default: FILE.key beside the ledger.")]
+Who = Annotated[str | None, typer.Option("--who", help="Name for the entry. Default: the account's name.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+
+def say_json(data: dict[str, Any]) -> None:
+    """One JSON object on stdout."""
+    typer.echo(json.dumps(data, ensure_ascii=False, allow_nan=False))
+
+
+def account_name(who: str | None) -> str:
+    """The name that was given, or the account's."""
+    try:
+        return who or getpass.getuser()
+    except (OSError, KeyError):  # an account without a name
+        return f"uid {os.getuid()}"
 
 
 def prompt_passphrase() -> str:

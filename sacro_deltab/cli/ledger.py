@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import time
@@ -11,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..base.digests import sha256_hex
 from ..base.errors import InputError
-from ..base.opening import LARGE, read_file
 from ..base.strict import DATA, read_json
 from ..base.writing import write_file
+from . import registering
+from .asking import LEDGER, AsJson, Key, Url, Who, account_name, say_json
 
 if TYPE_CHECKING:
     from ..ledger import Ledger
@@ -58,25 +57,8 @@ _DISJOINT_HELP = """A named person states that two cohorts share nobody, so that
 
 Example: sacro-deltab ledger disjoint site-a site-b --by "Dr A. Example" --reason "each numbers its people from 1"
 """
-_BASIS_HELP = """Register a public basis before the data are opened: only then does a training on it count as formal.
-
-A basis counts as public because the TRE says so: its digest stands in the ledger before the first entry of any cohort
-that it is used on. Registered later, or never, it is somebody's word, and the noise is called heuristic.
-
-Example: sacro-deltab ledger register-basis basis.json --ledger budget.db
-"""
-_BOUNDS_HELP = """Register public bounds (any file) before the data are opened; its SHA-256 is written down.
-
-Example: sacro-deltab ledger bounds bounds.json --ledger budget.db
-"""
-
-_Url = Annotated[str, typer.Option("--ledger", help="File, sqlite:///FILE or postgresql://USER@HOST/NAME.")]
-_Key = Annotated[Path | None, typer.Option("--key", help="The TRE's private key. Default: FILE.key beside the ledger.")]
 _Node = Annotated[str, typer.Option("--node", help="Name of this node in the trust file.")]
 _Trust = Annotated[Path | None, typer.Option("--trust", help="Trust file that says whether the ledger counts.")]
-_Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
-_Who = Annotated[str | None, typer.Option("--who", help="Name for the entry. Default: the account's name.")]
-_DEFAULT = "budget.db"
 
 
 def register(app: typer.Typer) -> None:
@@ -88,21 +70,9 @@ def register(app: typer.Typer) -> None:
     group.command("verify", help=_VERIFY_HELP)(_verify)
     group.command("export", help=_EXPORT_HELP)(_export)
     group.command("disjoint", help=_DISJOINT_HELP)(_disjoint)
-    group.command("register-basis", help=_BASIS_HELP)(_bounds)
-    group.command("bounds", help=_BOUNDS_HELP)(_bounds)
+    registering.register(group)
     group.command("rotate-key", help=_ROTATE_HELP)(_rotate)
     app.add_typer(group, name="ledger")
-
-
-def _say(data: dict[str, Any]) -> None:
-    typer.echo(json.dumps(data, ensure_ascii=False, allow_nan=False))
-
-
-def _account(who: str | None) -> str:
-    try:
-        return who or getpass.getuser()
-    except (OSError, KeyError):  # an account without a name
-        return f"uid {os.getuid()}"
 
 
 def _pins(trust: Path | None) -> Any:
@@ -124,23 +94,25 @@ def _reader(url: str, trust: Path | None, *, checked: bool = True) -> Ledger:
 
 
 def _open(
-    ledger: _Url = _DEFAULT,
-    key: _Key = None,
+    ledger: Url = LEDGER,
+    key: Key = None,
     trust: _Trust = None,
     node: _Node = "local",
-    who: _Who = None,
-    as_json: _Json = False,
+    who: Who = None,
+    as_json: AsJson = False,
 ) -> None:
     from ..ledger import open_ledger
     from ..ledger.trust import pin_ledger
 
-    book = open_ledger(ledger, key=key, who=_account(who))
+    book = open_ledger(ledger, key=key, who=account_name(who))
     key_path = str(book.signing_key().path)
     if trust is not None:
         pin_ledger(trust, book.id, book.head_key, node=node)
     pin = book.pin().to_json()
     if as_json:
-        _say({"schema": "sacro_deltab/ledger-open/1", **pin, "ledger": book.where, "key": key_path, "head": book.head})
+        say_json(
+            {"schema": "sacro_deltab/ledger-open/1", **pin, "ledger": book.where, "key": key_path, "head": book.head}
+        )
         return
     typer.echo(f"ledger    {book.where}")
     typer.echo(f"key       {key_path} (keep it where researchers cannot read or write, and back it up)")
@@ -152,13 +124,13 @@ def _open(
 
 def _rotate(
     to: Annotated[str, typer.Option("--to", help="The new ledger: a file that is not there yet, or a server URL.")],
-    ledger: _Url = _DEFAULT,
+    ledger: Url = LEDGER,
     new_key: Annotated[Path | None, typer.Option("--new-key", help="Its key. Default: FILE.key beside it.")] = None,
     key: Annotated[Path | None, typer.Option("--key", help="The old key, where it is still there.")] = None,
     trust: _Trust = None,
     node: _Node = "local",
-    who: _Who = None,
-    as_json: _Json = False,
+    who: Who = None,
+    as_json: AsJson = False,
 ) -> None:
     from ..ledger import open_ledger
     from ..ledger.carrying import carry_over
@@ -169,13 +141,13 @@ def _rotate(
     if target is not None and target.exists():
         raise InputError("the file exists already", path=target, place="--to", next_step="Name a new one.")
     old = open_ledger(ledger, create=False, read_only=True, key=key)
-    book = open_ledger(to, key=new_key, who=_account(who))
-    carry_over(old, book, who=_account(who))
+    book = open_ledger(to, key=new_key, who=account_name(who))
+    carry_over(old, book, who=account_name(who))
     if trust is not None:
         pin_ledger(trust, book.id, book.head_key, node=node)
     pin = book.pin().to_json()
     if as_json:
-        _say({"schema": "sacro_deltab/ledger-open/1", **pin, "ledger": book.where, "head": book.head,
+        say_json({"schema": "sacro_deltab/ledger-open/1", **pin, "ledger": book.where, "head": book.head,
               "key": str(book.signing_key().path), "continues": old.id})  # fmt: skip
         return
     typer.echo(f"ledger    {book.where} continues {old.where} ({len(book.accounts())} cohorts)")
@@ -185,10 +157,10 @@ def _rotate(
 
 
 def _show(
-    ledger: _Url = _DEFAULT,
+    ledger: Url = LEDGER,
     trust: _Trust = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="Also draw the budget over time (PNG).")] = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     from ..ledger.showing import show_json
 
@@ -200,7 +172,7 @@ def _show(
         write_file(plot, budget_png(book))
         data["plot"] = str(plot)
     if as_json:
-        _say(data)
+        say_json(data)
         return
     typer.echo(f"ledger {book.where} ({data['ledger']}), {data['entries']} entries, head {data['head']}")
     typer.echo(f"{'pinned' if book.pinned else 'not pinned'} {'' if trust is None else f'in {trust}'}".rstrip())
@@ -228,11 +200,11 @@ def _partition_line(line: dict[str, Any]) -> str:
 
 
 def _history(
-    ledger: _Url = _DEFAULT,
+    ledger: Url = LEDGER,
     cohort: Annotated[str | None, typer.Option("--cohort", help="Only entries of this cohort.")] = None,
     unit: Annotated[str, typer.Option("--unit", help="Privacy unit: person or row.")] = "person",
     trust: _Trust = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     from ..ledger.export import entries_json
     from ..ledger.showing import history_line
@@ -246,7 +218,7 @@ def _history(
     orphans = {entry.seq for entry in book.orphans()}
     if as_json:
         listed = [e.seq for e in entries if e.seq in orphans]
-        _say(
+        say_json(
             {
                 "schema": "sacro_deltab/ledger-history/1",
                 "ledger": book.id,
@@ -260,14 +232,14 @@ def _history(
 
 
 def _verify(
-    ledger: _Url = _DEFAULT,
-    key: _Key = None,
+    ledger: Url = LEDGER,
+    key: Key = None,
     trust: _Trust = None,
     certificate: Annotated[
         list[Path] | None, typer.Option("--certificate", help="A certificate whose head must be here.")
     ] = None,
     head: Annotated[list[str] | None, typer.Option("--head", help="A head digest that must be here.")] = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     from ..ledger import open_ledger
 
@@ -285,7 +257,7 @@ def _verify(
     if time.monotonic() - start > 2:
         typer.echo("", err=True)
     if as_json:
-        _say(report.to_json())
+        say_json(report.to_json())
     else:
         for problem in report.problems:
             typer.echo(f"CHANGED  {problem}")
@@ -312,10 +284,10 @@ def _heads(path: Path, ledger_id: str) -> list[str]:
 
 
 def _export(
-    ledger: _Url = _DEFAULT,
+    ledger: Url = LEDGER,
     out: Annotated[Path | None, typer.Option("--out", help="File to write. Default: stdout.")] = None,
     trust: _Trust = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     from ..ledger.export import summary
 
@@ -336,42 +308,14 @@ def _disjoint(
     other: Annotated[str, typer.Argument(help="Another cohort id.")],
     by: Annotated[str, typer.Option("--by", help="Name of the person who states it.")],
     reason: Annotated[str, typer.Option("--reason", help="Why they share nobody.")],
-    ledger: _Url = _DEFAULT,
-    key: _Key = None,
-    as_json: _Json = False,
+    ledger: Url = LEDGER,
+    key: Key = None,
+    as_json: AsJson = False,
 ) -> None:
     from ..ledger import open_ledger
 
     entry = open_ledger(ledger, create=False, key=key).declare_disjoint(one, other, by=by, reason=reason)
     if as_json:
-        _say(entry.to_json())
+        say_json(entry.to_json())
     else:
         typer.echo(f"entry {entry.seq}: {one} and {other} declared disjoint by {by}")
-
-
-def _digest_of(file: Path) -> str:
-    """Digest by which a session asks for the file: of its numbers for a basis or bounds file, else of its bytes."""
-    from ..privacy import Basis, PublicBounds  # NumPy, which no other ledger command needs
-
-    data = read_file(file, limit=LARGE)
-    for schema, kind in ((b'"sacro_deltab/basis/1"', Basis), (b'"sacro_deltab/bounds/1"', PublicBounds)):
-        if schema in data:
-            return kind.load(file).digest
-    return sha256_hex(data)
-
-
-def _bounds(
-    file: Annotated[Path, typer.Argument(help="The public file: a basis, bounds, or any other.")],
-    ledger: _Url = _DEFAULT,
-    key: _Key = None,
-    who: _Who = None,
-    as_json: _Json = False,
-) -> None:
-    from ..ledger import open_ledger
-
-    digest = _digest_of(file)
-    entry = open_ledger(ledger, create=False, key=key).register_bounds(digest, _account(who))
-    if as_json:
-        _say(entry.to_json())
-    else:
-        typer.echo(f"entry {entry.seq}: public file sha256:{digest} registered")

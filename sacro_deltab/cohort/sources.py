@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 from ..base.errors import InputError, UnreadableError
 from .table import Array, Column, Table, column_label, is_missing
 from .text import Decimal, Header, read_text_table
+
+BATCH = 8192  # rows of a Parquet file read at once
 
 
 def as_table(
@@ -29,6 +32,30 @@ def as_table(
             source = source.reset_index()  # a named index is a column, most often the identifier
         return _frame(source, f"{role} (data frame)", None)
     return _array(source, role)
+
+
+def as_batches(source: str | Path, role: str, *, rows: int = BATCH) -> Iterator[Table]:
+    """Tables of at most `rows` rows of a Parquet file, one after the other; a text file is one table."""
+    path = Path(source)
+    if path.suffix.lower() not in (".parquet", ".pq"):
+        yield as_table(path, role)
+        return
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile  # late: pyarrow is an extra
+    except ImportError:
+        yield as_table(path, role)  # says so
+        return
+    start = 0
+    try:
+        with ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=rows):
+                table = _frame(batch.to_pandas(), str(path), path)
+                yield replace(table, rows=range(start, start + table.n))
+                start += table.n
+    except (OSError, ArrowException):
+        as_table(path, role)  # says what is wrong with the file
+        raise
 
 
 def _parquet(path: Path) -> Table:

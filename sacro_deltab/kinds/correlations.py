@@ -104,13 +104,14 @@ def make(
     parts = tuple(Part("row", label, {}, one.r) for label, one in zip(names, found, strict=True))
     each = [both(people, other) for other in columns.T]
     trace = pairs(document.name, CORRELATION, names, each)
-    out = [Made(document, _facts(inside, found), min(one.behind for one in found), parts, trace=trace)]
+    own = inside.own(values=people, columns=(names, columns))
+    out = [Made(document, own | _facts(inside, found), min(one.behind for one in found), parts, trace=trace)]
     for label, one, pair in zip(names, found, each, strict=True) if p_values else ():
         document = documents.vector(
             P_VALUE, documents.safe_name(f"{stem}_p_{label}"), f"p-value of the correlation with {label}", [label],
             [one.p], label_column="variable", value_column="p", about=inside.about(),
         )  # fmt: skip
-        facts = _facts(inside, [one]) | computed(value=one.p)
+        facts = own | _facts(inside, [one]) | computed(value=one.p)
         trace = Trace(document.name, P_VALUE, ("delta", label), pair, ((0, 1),))
         out.append(Made(document, facts, one.behind, (Part("row", label, {}, one.p),), trace=trace))
     return out
@@ -132,7 +133,8 @@ def table(
     context = inside.about(interval=LEVEL, adjusted=f"Benjamini-Hochberg over {len(rows)} correlations")
     document = OutputDocument(documents.safe_name(name or "correlations"), TABLE, title, HEADS, rows, context)
     trace = pairs(document.name, TABLE, names, [both(people, other) for other in columns.T])
-    return [Made(document, _facts(inside, found), min(one.behind for one in found), trace=trace)]
+    facts = inside.own(values=people, columns=(names, columns)) | _facts(inside, found)
+    return [Made(document, facts, min(one.behind for one in found), trace=trace)]
 
 
 def tells(trace: Trace, rows: Sequence[Rows]) -> Iterator[Moment]:

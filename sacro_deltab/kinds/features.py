@@ -31,7 +31,7 @@ def make(
         FEATURES, documents.safe_name(name or FEATURES), title, names, [("mean", ""), ("sd", "")], rows,
         about=inside.about(),
     )  # fmt: skip
-    facts = feature_facts(columns)
+    facts = feature_facts(columns) | inside.own(columns=(names, columns))
     return [Made(document, facts, int(facts["n"].value), trace=Trace(document.name, FEATURES, tuple(names), columns))]
 
 

@@ -84,7 +84,7 @@ def _table(
     stem = documents.safe_name(name or f"{column if people is not None else statistic}_by_{grouping.name}")
     parts = cell_parts(grouping, people, statistic)
     sizes = [int(part.facts["cell.n"].value) for part in parts]
-    facts = table_facts(grouping, people, parts, inside.parameters)
+    facts = table_facts(grouping, people, parts, inside.parameters) | inside.own(values=people, groups=(by, roster))
     if kind in (BY_SITE, BY_OTHER):
         facts |= computed(**site_facts(grouping))
     if people is not None:

@@ -49,6 +49,18 @@ class Inside(Protocol):
     def noised_beside(self, kind: str) -> bool:
         """Whether a noised output of this kind was made of the same people."""
 
+    def own(
+        self,
+        *,
+        values: Floats | None = None,
+        columns: tuple[Sequence[str], Floats] | None = None,
+        terms: Sequence[tuple[str, Any, bool]] | None = None,
+        groups: tuple[Any, Roster] | None = None,
+    ) -> dict[str, Fact]:
+        """Whether something behind an output is of the researcher's own making: `values` (people,) in years, named
+        `columns` (people × names), `terms` of a formula, a grouping of the roster. Ages under another name are
+        refused."""
+
     def about(self, **more: Any) -> dict[str, Any]:
         """Public context printed with a document."""
 

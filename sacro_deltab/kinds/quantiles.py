@@ -57,6 +57,7 @@ def make(
         for label, percent, value in zip(labels, asked, found, strict=True)
     )
     facts = summary_facts(people, inside.parameters) | inside.model_origin(values)
+    facts |= inside.own(values=people)
     inside.variable(people)  # refuses copies in other units or with some people's changed
     trace = Trace(document.name, QUANTILES, ("delta",), people[:, None].copy(), percents=tuple(asked))
     return [Made(document, facts, count(people), parts, trace=trace)]

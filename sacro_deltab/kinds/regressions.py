@@ -15,6 +15,7 @@ from ..measure.people import MISSING, Floats
 from ..measure.terms import design, level_of, read_formula, terms_of
 from ..model.parameters import INTERCEPT
 from ..outputs import Column, OutputDocument
+from ..rules.facts import Fact
 from . import documents
 from .asked import column
 from .kind import Inside, Kind, Made, Measured, Reading, headed
@@ -154,8 +155,9 @@ def make(
         terms = terms_of(predictors)
     fit, columns, names, against = _fit(inside, values, terms)
     said |= {"interval": LEVEL, "against": dict(against), "omitted": list(fit.omitted)}
+    own = inside.own(values=column(inside, values), terms=terms)
     return _estimates(inside, REGRESSION, name or "regression", title, [*fit.terms, R_SQUARED], fit.rows, fit,
-                      (names, columns), said)  # fmt: skip
+                      (names, columns), said, own)  # fmt: skip
 
 
 def contrast(
@@ -184,7 +186,8 @@ def contrast(
         raise InputError("there is only one group", next_step="Give a column with at least two groups.")
     said: dict[str, Any] = {"interval": LEVEL, "against": dict(against), "adjusted_for": [t[0] for t in terms[1:]]}
     stem = name or f"contrast_by_{own[0][0]}"
-    return _estimates(inside, CONTRAST, stem, title, labels, rows, fit, (names, columns), said)
+    made = inside.own(values=column(inside, values), terms=terms)
+    return _estimates(inside, CONTRAST, stem, title, labels, rows, fit, (names, columns), said, made)
 
 
 def _fit(
@@ -208,6 +211,7 @@ def _estimates(
     fit: Fit,
     columns: tuple[tuple[str, ...], Floats],
     said: dict[str, Any],
+    own: dict[str, Fact],
 ) -> list[Made]:
     """`n` is the smallest number of people that any term rests on: of an indicator, those with the rarer value. A term
     that is 1 for a single person returns that person's value, whatever the degrees of freedom."""
@@ -215,7 +219,7 @@ def _estimates(
     context = inside.about(**{key: value for key, value in said.items() if value not in ({}, [], None)})
     document = OutputDocument(documents.safe_name(stem), kind, title, HEADS, body, context)
     check = dof_check(fit.dof, int(inside.parameters["min_residual_dof"]))
-    facts = computed(n=fit.rarest[1], residual_dof=fit.dof, acro__regression_check=check)
+    facts = own | computed(n=fit.rarest[1], residual_dof=fit.dof, acro__regression_check=check)
     names = ("delta", *columns[0])
     trace = Trace(document.name, kind, names, columns[1], (tuple(range(len(names))),))
     few = fit.rarest[1] < int(inside.parameters["min_n"])

@@ -59,6 +59,7 @@ def _summary(inside: Inside, values: Any, title: str, name: str | None, kind: st
     stem = documents.safe_name(name or kind)
     document = documents.scalar(kind, stem, title, label, value, unit="years", about=inside.about())
     facts = summary_facts(people, inside.parameters, statistic) | computed(value=value) | inside.model_origin(values)
+    facts |= inside.own(values=people)
     if kind == DELTA_MEAN:
         facts |= computed(mean__noised_beside=inside.noised_beside(kind))
     cell = PrintedCell(

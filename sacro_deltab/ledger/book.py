@@ -142,10 +142,16 @@ class Ledger(Handle):
     # -- registers ------------------------------------------------------------------------------------------------
 
     def register_cohort(
-        self, partition: str, person_ids: Iterable[object] | None, *, who: str, unit: str = "person"
+        self,
+        partition: str,
+        person_ids: Iterable[object] | None,
+        *,
+        who: str,
+        unit: str = "person",
+        finding: people.Finding = people.NOTHING,
     ) -> CohortCheck:
         """Fingerprint the people of a cohort; see `people.register_cohort`."""
-        return people.register_cohort(self, partition, person_ids, who=who, unit=unit)
+        return people.register_cohort(self, partition, person_ids, who=who, unit=unit, finding=finding)
 
     def declare_disjoint(self, one: str, other: str, *, by: str, reason: str, unit: str = "person") -> Entry:
         """Write down that a named person says two cohorts share nobody; see `people.declare_disjoint`."""

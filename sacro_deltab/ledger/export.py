@@ -74,9 +74,12 @@ def _remark(kind: str, body: dict[str, Any]) -> str:
         return str(body["refused"])
     if kind == "cohort":
         shared = [o["partition"].partition("/")[0] for o in body["overlaps"]]
-        return "; ".join([f"people: {body['status']}", *(f"overlaps {name}" for name in shared)])
+        staff = [f"registered by TRE staff, version {body['register']['version']}"] if "register" in body else []
+        return "; ".join([*staff, f"people: {body['status']}", *(f"overlaps {name}" for name in shared)])
     if kind == "disjoint":
         return f"{' and '.join(body['cohorts'])} declared disjoint by {body['by']}: {body['reason']}"
+    if kind == "forget":
+        return f"tokens and column sums erased: version {', '.join(map(str, body['versions']))}"
     if kind == "spend" and body["draws"] == "later":
         return "to be drawn later"
     return str(body.get("note") or "")

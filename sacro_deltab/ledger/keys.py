@@ -14,7 +14,7 @@ import hmac
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
@@ -67,6 +67,7 @@ class LedgerKey:
     _private: Any
     _person: bytes
     _seal: bytes
+    _known: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)  # fingerprints made already
 
     def sign(self, digest: str) -> str:
         """Ed25519 signature of an entry's digest, 128 hex digits."""
@@ -75,7 +76,14 @@ class LedgerKey:
 
     def fingerprint(self, person: str) -> bytes:
         """16 bytes that stand for one person in this TRE and mean nothing without the key."""
-        return hmac.digest(self._person, person.encode("utf-8"), "sha256")[:16]
+        found = self._known.get(person)
+        if found is None:
+            found = self._known[person] = hmac.digest(self._person, person.encode("utf-8"), "sha256")[:16]
+        return found
+
+    def secret(self, use: str) -> bytes:
+        """The TRE's key for one use in the register; it never leaves the ledger account."""
+        return hmac.digest(self._person, f"sacro_deltab/ledger/{use}/1".encode(), "sha256")
 
     def seal(self, body: bytes, about: str) -> bytes:
         """Encrypted so that only this key opens it again, and only as being about the same."""

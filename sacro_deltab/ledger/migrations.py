@@ -21,8 +21,15 @@ def _add_cells(connection: Connection) -> None:
     schema.cells.create(connection)
 
 
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: _add_cells}  # from version → step to the next
-_TABLES_OF = {1: ("ledger_meta", "ledger_entries", "ledger_partitions", "ledger_cohorts")}
+def _add_register(connection: Connection) -> None:
+    """2 → 3: cohorts that TRE staff registered from the source table."""
+    for table in (schema.register, schema.tokens, schema.steps):
+        table.create(connection)
+
+
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: _add_cells, 2: _add_register}  # version → step to the next
+_FIRST = ("ledger_meta", "ledger_entries", "ledger_partitions", "ledger_cohorts")
+_TABLES_OF = {1: _FIRST, 2: (*_FIRST, "ledger_cells")}
 
 
 def bring_up_to_date(store: Store) -> Path | str | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Literal
 
 from sqlalchemy import Connection, insert, select
 
@@ -20,21 +22,37 @@ from .handle import Handle
 from .keys import LedgerKey
 from .values import CohortCheck, Entry, Overlap
 
+_POINT_ZERO = re.compile(r"^([+-]?\d+)\.0+$")
 WIDTH = 16  # bytes of one fingerprint
 NOT_CHECKED = "overlap with other cohorts was not checked: the cohort has no person ids"
 CHANGED = "the cohort holds other people than when it was registered under this id before"
 
 
+@lru_cache(maxsize=1 << 18)  # an id is asked for once a cell and release
+def _plain(text: str) -> str:
+    """One spelling of an id: Unicode NFKC, no blanks, no characters that do not show, case folded, no needless `.0`."""
+    shown = (c for c in unicodedata.normalize("NFKC", text) if not c.isspace() and unicodedata.category(c) != "Cf")
+    plain = unicodedata.normalize("NFKC", "".join(shown).casefold())
+    return _POINT_ZERO.sub(r"\1", plain)
+
+
 def person_text(value: object) -> str:
-    """An id as text: numbers without a needless `.0`, Unicode NFKC, no blanks at the ends, case folded."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        raise InputError("a person id is missing", next_step="Give every row an id, or none.")
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    text = unicodedata.normalize("NFKC", str(value)).strip().casefold()
+    """An id as text, in one spelling however it was typed."""
+    missing = value is None or (isinstance(value, float) and math.isnan(value))
+    text = "" if missing else _plain(str(value))
     if not text or text in ("nan", "<na>", "none", "nat"):
         raise InputError("a person id is missing", next_step="Give every row an id, or none.")
     return text
+
+
+def same_person(person_ids: Sequence[object]) -> tuple[int, int] | None:
+    """Positions of two ids that differ in spelling only; None where there are none."""
+    seen: dict[str, int] = {}
+    for at, value in enumerate(person_ids):
+        first = seen.setdefault(person_text(value), at)
+        if first != at and str(person_ids[first]) != str(value):
+            return first, at
+    return None
 
 
 def fingerprints(key: LedgerKey, person_ids: Iterable[object]) -> list[bytes]:
@@ -52,8 +70,30 @@ def unpacked(block: bytes) -> list[bytes]:
     return [block[i : i + WIDTH] for i in range(0, len(block), WIDTH)]
 
 
+@dataclass(frozen=True)
+class Finding:
+    """What is known of people besides their ids.
+
+    found: cohorts in which their measurements were found, and how many (inside). register: what stands of them in the
+    register, where TRE staff enter them now. known: version and part of the register that these people are.
+    """
+
+    found: Mapping[str, int] = field(default_factory=dict)
+    register: Mapping[str, Any] | None = None
+    known: Mapping[str, Any] | None = None
+
+
+NOTHING = Finding()
+
+
 def register_cohort(
-    ledger: Handle, partition: str, person_ids: Iterable[object] | None, *, who: str, unit: str = "person"
+    ledger: Handle,
+    partition: str,
+    person_ids: Iterable[object] | None,
+    *,
+    who: str,
+    unit: str = "person",
+    finding: Finding = NOTHING,
 ) -> CohortCheck:
     """Register the people of a cohort and say what a person must review.
 
@@ -72,10 +112,11 @@ def register_cohort(
     if block is not None and not block:
         raise InputError("the cohort has no people")
     with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
-        return _check_in(writer, name, block, who)
+        return check_in(writer, name, block, who, finding)
 
 
-def _check_in(writer: Writer, name: str, block: bytes | None, who: str) -> CohortCheck:
+def check_in(writer: Writer, name: str, block: bytes | None, who: str, finding: Finding = NOTHING) -> CohortCheck:
+    """Write an entry about the people of a cohort, tie it to those that share people with it."""
     people = None if block is None else set(unpacked(block))
     digest = None if block is None else sha256_hex(block)
     earlier, last = _known_sets(writer.connection, name)
@@ -87,8 +128,10 @@ def _check_in(writer: Writer, name: str, block: bytes | None, who: str) -> Cohor
         added, removed = len(people - seen), len(earlier[last] - people) if last else 0
         status = "new" if not earlier else "same" if digest == last else "changed"
     declared = declarations(writer.connection)
-    overlaps = () if people is None else _overlaps(writer.connection, name, people, declared)
+    overlaps = () if people is None else _overlaps(writer.connection, name, people, declared, finding.found)
     unknown = _not_yet_again(writer.connection, name)
+    if status == "changed" and (finding.register is not None or finding.known is not None):
+        status = "same"  # TRE staff say who is in a cohort
     twins = {f"{cohort_of(name)}/{u}" for u in ("person", "row")} - {name}
     links = {o.partition for o in overlaps if o.declared_disjoint_by is None} | (twins & writer.accounts.keys())
     entry = writer.append(
@@ -101,6 +144,8 @@ def _check_in(writer: Writer, name: str, block: bytes | None, who: str) -> Cohor
             "removed": removed,
             "set": digest,
             "status": status,
+            **({} if finding.register is None else {"register": dict(finding.register)}),
+            **({} if finding.known is None else {"registered": dict(finding.known)}),
         },
         who=who,
         partition=name,
@@ -111,7 +156,7 @@ def _check_in(writer: Writer, name: str, block: bytes | None, who: str) -> Cohor
         writer.connection.execute(insert(schema.cohorts).values(**row))
     reasons = _reasons(status, overlaps) + unknown
     count = None if people is None else len(people)
-    return CohortCheck(name, status, count, added, removed, overlaps, reasons, entry.seq)
+    return CohortCheck(name, status, count, added, removed, overlaps, reasons, entry.seq, finding.known is not None)
 
 
 def linked(writer: Writer, name: str, links: set[str]) -> dict[str, Account]:
@@ -175,16 +220,17 @@ def last_set(connection: Connection, name: str) -> str | None:
 
 
 def _overlaps(
-    connection: Connection, name: str, people: set[bytes], declared: dict[frozenset[str], str]
+    connection: Connection, name: str, people: set[bytes], declared: dict[frozenset[str], str], found: Mapping[str, int]
 ) -> tuple[Overlap, ...]:
     table = schema.cohorts
     shared: dict[str, set[bytes]] = {}
     for row in connection.execute(select(table).order_by(table.c.partition)):
         if cohort_of(row.partition) != cohort_of(name):
             shared.setdefault(row.partition, set()).update(people.intersection(unpacked(row.people)))
+    count = {other: max(len(shared.get(other, ())), found.get(other, 0)) for other in {*shared, *found}}
     return tuple(
-        Overlap(other, len(common), declared.get(frozenset({cohort_of(other), cohort_of(name)})))
-        for other, common in sorted(shared.items())
+        Overlap(other, common, declared.get(frozenset({cohort_of(other), cohort_of(name)})))
+        for other, common in sorted(count.items())
         if common
     )
 

@@ -11,7 +11,7 @@ from sqlalchemy.types import TypeEngine
 
 from ..base.errors import LedgerError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 def _read_as(column: type[TypeEngine[Any]], kind: type) -> type[TypeEngine[Any]]:
@@ -91,6 +91,31 @@ cells = Table(  # published numbers of people, for differencing; since version 2
     Column("mask", Block),  # one bit per person of that set, first person highest; NULL without ids
 )
 
+register = Table(  # each version of a cohort as TRE staff registered it from the source table; since version 3
+    "ledger_register",
+    metadata,
+    Column("partition", Text, primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("seq", Integer, nullable=False),  # the entry that vouches for it
+    Column("people", Text, nullable=False),  # digest of the set in `ledger_cohorts`
+    Column("columns", Text),  # canonical JSON: names, types, units, keyed sums of values; NULL once forgotten
+)
+
+tokens = Table(  # keyed tokens of a registered version, some people a row; deleted once forgotten
+    "ledger_tokens",
+    metadata,
+    Column("partition", Text, primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("tokens", Block, nullable=False),
+)
+
+steps = Table(  # rounding step of a column in tokens, by its name: the first table that had it decides
+    "ledger_steps",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("step", Text, nullable=False),  # a power of two
+)
 
 _OWN = {table.name: {column.name for column in table.columns} for table in metadata.sorted_tables}
 _INDEXES = {str(index.name) for table in metadata.sorted_tables for index in table.indexes}

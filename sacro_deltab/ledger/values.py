@@ -94,6 +94,7 @@ class CohortCheck:
     overlaps: tuple[Overlap, ...]
     reasons: tuple[str, ...]
     entry: int
+    registered: bool = False  # these are the people, or a part by a column, that TRE staff registered under this id
 
     @property
     def review(self) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from hashlib import sha256
 from itertools import groupby
+from typing import Any
 
 from sqlalchemy import Connection, select
 
@@ -144,14 +146,38 @@ def _people_problems(connection: Connection) -> list[Problem]:
     rows = {(r.partition, r.digest): (sha256_hex(r.people), r.seq) for r in connection.execute(select(table))}
     problems = []
     named: dict[tuple[str, object], int] = {}
+    registered: dict[int, Mapping[str, Any]] = {}
     for entry in connection.execute(select(entries).where(entries.c.kind == "cohort").order_by(entries.c.seq)):
-        digest = _body(entry.body).get("set")
+        body = _body(entry.body)
+        digest, staff = body.get("set"), body.get("register")
+        if isinstance(staff, dict):
+            registered[entry.seq] = staff
         if digest is not None:
             first = named.setdefault((entry.partition, digest), entry.seq)
             if rows.get((entry.partition, str(digest))) != (digest, first):
                 problems.append(Problem(entry.seq, "the fingerprints of its people were changed"))
     if rows.keys() - named:
         problems.append(Problem(None, "there are fingerprints of people that no entry registered"))
+    return problems + _register_problems(connection, registered)
+
+
+def _register_problems(connection: Connection, entries: Mapping[int, Mapping[str, Any]]) -> list[Problem]:
+    """Registered versions against the entries that vouch for them; what was forgotten is not missed."""
+    rows = {row.seq: row for row in connection.execute(select(schema.register))}
+    table, tokens = schema.tokens, dict[tuple[str, int], Any]()
+    for part in connection.execute(select(table).order_by(table.c.partition, table.c.version, table.c.number)):
+        tokens.setdefault((part.partition, part.version), sha256()).update(part.tokens)
+    problems = [Problem(seq, "the register holds a cohort that this entry did not") for seq in rows.keys() - entries]
+    for seq, body in entries.items():
+        row = rows.get(seq)
+        made = None if row is None else tokens.pop((row.partition, row.version), None)
+        columns = None if row is None else row.columns
+        same = columns is None or sha256_hex(columns) == body.get("columns")
+        same &= made is None or made.hexdigest() == body.get("tokens")
+        if row is None or row.version != body.get("version") or not same:
+            problems.append(Problem(seq, "what the register holds of its cohort was changed"))
+    if tokens:
+        problems.append(Problem(None, "there are tokens of people that no entry registered"))
     return problems
 
 

@@ -17,6 +17,9 @@ PROOF = (
 )
 
 
+UNREGISTERED = "who the people are is somebody's word: the TRE has not registered them"
+
+
 @dataclass(frozen=True)
 class PrivacyStatement:
     """The words and numbers a record may carry. Nothing in it depends on the data except through the noise.
@@ -96,14 +99,18 @@ def label_of(
     registered: Callable[[str], bool] | None,
     ruleset_bounds: PublicBounds | None,
     basis_digest: str | None = None,
+    people_registered: bool = True,
 ) -> tuple[Literal["formal", "heuristic"], str]:
     """Label that the provenance of basis and bounds allows, with the reason in plain words.
 
     A basis holds means, scales and loadings that a training leans on: made from the cohort it would print its people.
-    It counts as public only where its digest was registered before the cohort (`registered`).
+    It counts as public only where its digest was registered before the cohort (`registered`). Of people whom the TRE
+    has not registered (`people_registered`) nobody knows that each is there once, and under one budget.
     The claim alone is not believed where it can be checked: `ruleset` bounds must equal the rule set's own and cannot
     carry per-feature numbers, `basis` bounds must be the basis's, and `registered_file` needs a ledger that knows them.
     """
+    if not people_registered:
+        return "heuristic", UNREGISTERED
     if basis_digest is not None and (registered is None or not registered(basis_digest)):
         return "heuristic", "the basis is nobody's public record: its digest was not registered before the data"
     if bounds.provenance == "unregistered":

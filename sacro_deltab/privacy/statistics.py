@@ -23,7 +23,7 @@ from .bounds import Provenance
 from .job import check_delta
 from .mechanisms import NUMERIC_SLACK, gaussian_sigma, integer_sigma, laplace_scale, mu_of
 from .spend import Adjacency, Receipt, SpendRequest, just_drawn
-from .statement import PrivacyStatement
+from .statement import UNREGISTERED, PrivacyStatement
 
 Mechanism = Literal["laplace", "gaussian"]
 ModelSource = Literal["fixed_beforehand", "formally_released", "other"]
@@ -61,6 +61,7 @@ def release_mean(
     adjacency: Adjacency = "replace_one",
     model_source: ModelSource = "other",
     bounds_provenance: Provenance = "unregistered",
+    people_registered: bool = True,
     unit: Literal["person", "row"] = "person",
     outputs: tuple[str, ...] = ("delta_mean",),
     keep: Callable[[Callable[[], NoisyStatistic]], NoisyStatistic] | None = None,
@@ -82,6 +83,8 @@ def release_mean(
         How the model behind the values came about; see the module.
     bounds_provenance
         Where [lower, upper] come from; only `ruleset` and `registered_file` allow `formal`.
+    people_registered
+        False where no register of the TRE holds these people: the label is at most `heuristic`.
     keep
         See `training.train_private`.
     """
@@ -92,7 +95,7 @@ def release_mean(
     return _release(
         v, one_group, 1, epsilon=epsilon, spend=spend, delta_dp=delta_dp, lower=lower, upper=upper, mechanism=mechanism,
         library=library, adjacency=adjacency, model_source=model_source, bounds_provenance=bounds_provenance, unit=unit,
-        outputs=outputs, keep=keep or just_drawn,
+        outputs=outputs, keep=keep or just_drawn, people_registered=people_registered,
     )  # fmt: skip
 
 
@@ -158,6 +161,7 @@ def _release(
     unit: Literal["person", "row"],
     outputs: tuple[str, ...],
     keep: Callable[[Callable[[], NoisyStatistic]], NoisyStatistic] = just_drawn,
+    people_registered: bool = True,
 ) -> NoisyStatistic:
     people = None if adjacency == "add_remove" else int(v.size)
     sizes = np.bincount(codes, minlength=n_groups).astype(float)
@@ -167,6 +171,8 @@ def _release(
     small = check_delta(delta_dp, people) if mechanism == "gaussian" else 0.0
     mu = mu_of(float(epsilon), small) if mechanism == "gaussian" else None
     label, reason = _label(model_source, library, bounds_provenance)
+    if not people_registered:
+        label, reason = "heuristic", UNREGISTERED
     request = SpendRequest(
         mechanism=mechanism, epsilon=float(epsilon), delta_dp=small, mu=mu, sigma=None if mu is None else 1 / mu,
         adjacency=adjacency, unit=unit, outputs=outputs, kind="statistic", label=label, n_public=people,

@@ -84,6 +84,7 @@ def train_private(
     spend: Callable[[SpendRequest], Receipt | None],
     registered: Callable[[str], bool] | None = None,
     ruleset_bounds: PublicBounds | None = None,
+    people_registered: bool = True,
     before_spend: Callable[[Mapping[str, Any]], None] | None = None,
     keep: Callable[[Callable[[], PrivateModel]], PrivateModel] = just_drawn,
     outputs: Sequence[str] = TRAINED,
@@ -119,6 +120,8 @@ def train_private(
         Whether a ledger had registered the digest of a basis or bounds file before the data were opened.
     ruleset_bounds
         The rule set's own age range and clip, to check a `ruleset` provenance against; None: not believed.
+    people_registered
+        False where no register of the TRE holds these people: the label is at most `heuristic`.
     before_spend
         Sees what is public of the training (noise SDs, J, method) and may refuse it; nothing is spent then.
     keep
@@ -133,7 +136,8 @@ def train_private(
     job, price = prepare(
         X, age, confounds=confounds, feature_names=feature_names, confound_names=confound_names, bounds=bounds,
         basis=basis, epsilon=epsilon, delta_dp=delta_dp, adjacency=adjacency, unit=unit, n_components=n_components,
-        method=method, registered=registered, ruleset_bounds=ruleset_bounds, outputs=outputs, options=options or {},
+        method=method, registered=registered, ruleset_bounds=ruleset_bounds,
+        people_registered=people_registered, outputs=outputs, options=options or {},
     )  # fmt: skip
     if before_spend is not None:
         before_spend(price.public)
@@ -188,6 +192,7 @@ def prepare(
     ruleset_bounds: PublicBounds | None,
     outputs: Sequence[str],
     options: Mapping[str, Any],
+    people_registered: bool = True,
 ) -> tuple[Job, Price]:
     """Check and price a training; nothing is spent and no noise is drawn."""
     if adjacency not in ADJACENCIES:
@@ -204,7 +209,7 @@ def prepare(
     effective, basis_bounds = effective_bounds(bounds, basis, values, feature_names, conf, conf_names)
     label, reason = label_of(
         bounds if bounds is not None else effective, basis_bounds, registered=registered, ruleset_bounds=ruleset_bounds,
-        basis_digest=None if basis is None else basis.digest,
+        basis_digest=None if basis is None else basis.digest, people_registered=people_registered,
     )  # fmt: skip
     there = contributing(values, ages)
     job = Job(

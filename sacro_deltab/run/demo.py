@@ -78,6 +78,7 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
     from ..cohort.simulate import demo_cohort, demo_public_reference
     from ..ledger import open_ledger
     from ..privacy.basis import Basis
+    from .registering import register_table
 
     tag = secrets.token_hex(4)
     study, public = demo_cohort(), demo_public_reference()
@@ -98,7 +99,9 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
     )
     basis.save(folder / "basis.json")
     ledger = open_ledger(plan.ledger)
-    ledger.register_bounds(basis.digest, "SIMULATED TRE staff")
+    staff = "SIMULATED TRE staff"
+    ledger.register_bounds(basis.digest, staff)  # before the people: then it is public
+    register_table(ledger, folder / "cohort.csv", f"demo-{tag}", id_column="participant_id", who=staff)
     pin = ledger.pin()
     _said(plan.declare, folder / "declare.json", DECLARE, "researcher")
     _said(plan.attest, folder / "attest.json", ATTEST, "tre_staff")

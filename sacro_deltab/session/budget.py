@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..base.strict import parse
+from ..ledger.people import Finding
+from ..ledger.register import Registered, find_people, registered
 from ..privacy.spend import BudgetLimits, Receipt, SpendRequest
 from ..rules import RuleSet
 from ..rules.facts import Fact, FactValue, Provider
@@ -47,6 +49,7 @@ class Budget:
         self.ruleset = ruleset
         self.who = who or default_who()
         self.check: Any = None
+        self.people: Registered | None = None  # what the TRE's register says of the people; None: they are told
 
     @property
     def pinned(self) -> bool:
@@ -78,8 +81,19 @@ class Budget:
         )
 
     def register(self, person_ids: Sequence[object] | None) -> None:
-        """Compare the people with those of earlier cohorts by keyed fingerprints."""
-        self.check = self.ledger.register_cohort(self.partition, person_ids, who=self.who)
+        """Compare the people with the TRE's register, and with those of earlier cohorts by keyed fingerprints."""
+        known: dict[str, FactValue] | None = None
+        if person_ids is not None:
+            self.people = registered(self.ledger, self.partition, person_ids)
+        if self.people is not None:
+            known = {"version": self.people.version, "part": self.people.part or "all"}
+        self.check = self.ledger.register_cohort(self.partition, person_ids, who=self.who, finding=Finding(known=known))
+
+    def look_elsewhere(self, person_ids: Sequence[object], columns: Mapping[str, Any]) -> None:
+        """Look for the people behind these columns in other cohorts of the register: those found share one budget."""
+        found = find_people(self.ledger, self.partition, person_ids, columns, who=self.who)
+        if found is not None:
+            self.check = found
 
     def registered(self, digest: str) -> bool:
         """Whether a public file of this digest was registered before the first entry of these people."""
@@ -135,6 +149,7 @@ class Budget:
             "ledger.earlier_model_exports": int(before.model_exports),
             "ledger.n_protected": self.n_is_secret(),
             "cohort.overlap_checked": self.check is not None and self.check.status != "not_checked",
+            "cohort.registered": self.people is not None,
             "cohort.overlap_found": self.check is not None and self.check.review and self.check.status != "not_checked",
         }
         return {name: Fact(name, value, Provider.LEDGER) for name, value in values.items()}

@@ -22,6 +22,7 @@ from ..cohort import Cohort
 from ..cohort.order import RowOrder
 from ..judging.said import Said, read_said
 from ..ledger import partition_key
+from ..ledger.people import same_person
 from ..ledger.trust import load_trust
 from ..measure.measure import computed
 from ..measure.people import Floats, Roster, numbers, rows_of
@@ -35,6 +36,7 @@ from .guard import measured
 from .journal import Journal
 from .paid import Orders
 from .plausible import refuse_other_than_deltas
+from .sources import own
 from .state import State, config_digest
 from .trained import TrainedHere
 
@@ -136,6 +138,7 @@ class SessionCore:
         for fact in unsupplied(self.ruleset):
             self.not_checked.append(f"{fact}: neither the package nor a plug-in supplies it; rules on it block")
         ids = self.state.ids
+        _refuse_same_person(ids, self.state)
         self.budget.register(ids)
         if ids is None:
             self.not_checked.append("whether these people are in another cohort: there are no person ids")
@@ -195,6 +198,10 @@ class SessionCore:
         """Whether a noised output of this kind was recorded."""
         return any(entry.type == kind and entry.privacy is not None for entry in self.entries)
 
+    def own(self, **behind: Any) -> dict[str, Fact]:
+        """Whether something behind an output is of the researcher's own making: see `sources.own`."""
+        return own(self.state, self.budget.people, self.parameters, **behind)
+
     def about(self, **more: Any) -> dict[str, Any]:
         """Public context of one document: never a count, a path or a per-subject value."""
         return {"rule_set": f"{self.ruleset.id} {self.ruleset.version}", **more}
@@ -233,6 +240,18 @@ class SessionCore:
             "started": self.started,
             "salt": self.salt,
         }
+
+
+def _refuse_same_person(ids: list[object] | None, state: State) -> None:
+    """Two ids that differ in case, blanks, `.0` or characters that do not show are one person's."""
+    pair, roster = None if ids is None else same_person(ids), state.people
+    if pair is not None and roster is not None:
+        rows = [int((roster.codes == code).argmax()) + 1 for code in pair]
+        raise InputError(
+            "two ids of people= are the same once case, blanks, '.0' and characters that do not show are left aside",
+            place=f"rows {rows[0]} and {rows[1]}",
+            next_step="Give each person one id, written in one way.",
+        )
 
 
 def _content_digest(values: Any) -> bytes:

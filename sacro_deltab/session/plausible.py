@@ -66,7 +66,9 @@ def refuse_other_than_deltas(
         )
 
 
-def refuse_ages(values: NDArray[np.float64], ages: NDArray[np.float64], numbers: Any) -> None:
+def refuse_ages(
+    values: NDArray[np.float64], ages: NDArray[np.float64], numbers: Any, what: str = "brain-age delta"
+) -> None:
     """Refuse values that are the ages, or follow them in a line or by rank.
 
     Predicted ages follow less closely, and deltas that are not corrected for age fall with it: neither reaches this.
@@ -77,7 +79,7 @@ def refuse_ages(values: NDArray[np.float64], ages: NDArray[np.float64], numbers:
         return
     if max(abs(np.corrcoef(x, y)[0, 1]), abs(np.corrcoef(_ranks(x), _ranks(y))[0, 1])) > _FOLLOWS:
         raise RefusedError(
-            "the values are the ages of these people, or follow them: they are not brain-age deltas",
+            f"the values are the ages of these people, or follow them: they are no {what}s",
             next_step="Release deltas corrected for age, as the model gives them; ages leave by groups, as counts.",
         )
 

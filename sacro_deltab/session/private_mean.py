@@ -78,6 +78,7 @@ def private_mean_candidate(
         keep=session.orders.keep(receipts, statistic_json, statistic_of), lower=-bound, upper=bound,
         adjacency=adjacency, model_source=_SOURCES[origin], outputs=(name,),
         bounds_provenance="ruleset" if bound == own else "unregistered",
+        people_registered=session.budget.people is not None,
     )  # fmt: skip
     own_n = None if released.n_noisy is None else _least_n(session, released.n_noisy, epsilon, receipts[-1])
     n = next(int(known) for known in (n_public, noisy, own_n) if known is not None)

@@ -42,6 +42,7 @@ class State:
         self.history_head = ""  # … when its releases were read last
         self.own_releases: set[int] = set()  # entries that this session wrote
         self.known: list[Floats] = []  # deltas that `session.deltas` gave, printed or not
+        self.sound: list[Floats] = []  # those of them that were made of registered columns
         known = people if people is not None else ages
         if known is not None:
             self.roster(rows_of(known), people)
@@ -120,7 +121,7 @@ class State:
         }
         names = [name for name in self.book.values if name in live]
         for name in names:
-            if name in deltas and _is_part(values, self.book.values[name]):
+            if name in deltas and is_part(values, self.book.values[name]):
                 return name
         columns = [name for name in names if name not in deltas]
         like = Known([self.book.values[name] for name in columns]).like(values) if columns else []
@@ -147,7 +148,7 @@ class State:
         return name
 
 
-def _is_part(values: Floats, known: Floats) -> bool:
+def is_part(values: Floats, known: Floats) -> bool:
     """Whether these are known values with nobody added: whatever they are copies of was found before."""
     mine = np.isfinite(values)
     return bool(mine.any() and np.array_equal(values[mine], known[mine]))

@@ -101,6 +101,7 @@ def train(
 
     n_public = None if adjacency == "add_remove" else roster.n_people
     _refuse_too_few(session, matrix, ages)
+    _look_elsewhere(session, matrix, names)
     model = train_private(
         matrix,
         ages,
@@ -117,6 +118,7 @@ def train(
         keep=session.orders.keep(receipts, model_json, model_of),
         registered=session.budget.registered,
         ruleset_bounds=public,
+        people_registered=session.budget.people is not None,
         before_spend=before_spend,
     )
     public_people = int(basis.n_people) if basis is not None and session.budget.registered(basis.digest) else None
@@ -169,6 +171,17 @@ def _refuse_too_few(session: SessionCore, matrix: Any, ages: Any) -> None:
             "training. Nothing was spent",
             next_step="Train on people with values; N counts people, never rows.",
         )
+
+
+def _look_elsewhere(session: SessionCore, matrix: Any, names: Sequence[str]) -> None:
+    """People of other cohorts of the register under these ids share one budget: found before anything is spent."""
+    known, ids = session.budget.people, session.state.ids
+    columns = dict(zip(names, matrix.T, strict=True))
+    roster = session.state.people
+    if ids is None or roster is None:
+        return
+    if known is None or any(known.source(roster.mean_by_person(values)) is None for values in columns.values()):
+        session.budget.look_elsewhere(ids, columns)
 
 
 def _refuse_hopeless(session: SessionCore, told: Mapping[str, Any], expected_n: int | None) -> None:
@@ -238,6 +251,7 @@ def deltas(session: SessionCore, model: Any, X: Any, age: Any, confounds: Any | 
         raise InputError("features and ages have different numbers of rows", next_step="Give one row a person in both.")
     conf = None if confounds is None else np.column_stack([numbers(column) for column in columns_of(confounds)])
     whole = contributing(matrix, ages)  # imputed throughout is no value
+    matrix_given = matrix
     if trained is not None:
         matrix = np.where(np.isfinite(matrix), matrix, weights.x_mean)
     whole &= np.isfinite(matrix).all(axis=1)
@@ -249,6 +263,12 @@ def deltas(session: SessionCore, model: Any, X: Any, age: Any, confounds: Any | 
         note = "deltas of rows that are not those of the training: their origin is not that of the formal release"
         session.not_checked += [] if note in session.not_checked else [note]
     formal = trained is not None and trained.formal and same
+    roster = session.state.people
+    registered = session.budget.people
+    if roster is not None and registered is not None and roster.codes.size == ages.size:
+        columns = [*zip(weights.feature_names, matrix_given.T, strict=True), ("age", ages)]
+        if all(registered.is_column(name, roster.mean_by_person(values)) for name, values in columns):
+            session.state.sound.append(roster.mean_by_person(out))
     session.remember_origin(
         out, "formal_release" if formal else "unprotected", own=trained is not None and same and trained.plain
     )

@@ -23,6 +23,7 @@ PLAIN: dict[str, Any] = {
     "cohort.unit": "person",
     "cohort.overlap_checked": True,
     "cohort.overlap_found": False,
+    "cohort.registered": True,
     "acro.dominance_check": "pass",
     "acro.frequency_check": "pass",
     "ledger.pinned": True,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from checking import check
+from people_register import register_frame
 
 from sacro_deltab.judging.report import Report
 
@@ -109,6 +110,7 @@ def make(where: Path, *, deltas: Any = None, noised: bool = False) -> Made:
         "attest:\n  egress.route: tre_airlock\n  dp.noise_inside_tre: true\n"
         f'ledgers:\n  - id: "{pin.id}"\n    head_key: "{pin.head_key}"\n'
     )
+    register_frame(ledger, "test-cohort", frame)
     declare = {
         "schema": "sacro_deltab/declare/1",
         "role": "researcher",

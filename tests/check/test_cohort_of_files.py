@@ -24,6 +24,7 @@ POLICY: dict[str, Any] = {
         "linked_release.any": False,
         "cohort.overlap_checked": True,
         "cohort.overlap_found": False,
+        "cohort.registered": True,
         "output.declared": True,
         "training.iterative": False,
         "cohort.unit": "person",

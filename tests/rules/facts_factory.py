@@ -18,6 +18,7 @@ COMMON: dict[str, Any] = {
     "cohort.unit": "person",
     "cohort.overlap_checked": True,
     "cohort.overlap_found": False,
+    "cohort.registered": True,
     "n": N,
     "n.origin": "exact",
     "n_node": N,

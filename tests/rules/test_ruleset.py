@@ -218,6 +218,7 @@ def test_plain_statistics_pass_without_a_person(output_type):
         ("n_subjects", {"dp__adjacency": "add_remove", "n__origin": "noisy"}, "pass"),
         ("delta_mean", {"cohort__overlap_checked": False}, "review"),
         ("delta_mean", {"cohort__overlap_found": True}, "review"),
+        ("delta_mean", {"cohort__registered": False}, "review"),
         ("beta1", {"dp__delta": 1.1e-6}, "fail"),
         ("beta1", {"dp__delta": 3.9e-6, "dp__label": "heuristic", "dp__sigma": 5.0}, "review"),
         ("beta1", {"dp__delta": 4.1e-6, "dp__label": "heuristic", "dp__sigma": 5.0}, "fail"),

@@ -41,6 +41,7 @@ def site_table(counts: dict[str, int] = COUNTS) -> tuple[Facts, OutputDocument]:
         "ledger.pinned": (True, Provider.LEDGER),
         "cohort.overlap_checked": (True, Provider.LEDGER),
         "cohort.overlap_found": (False, Provider.LEDGER),
+        "cohort.registered": (True, Provider.LEDGER),
         "linked_release.any": (False, Provider.LEDGER),
     }
     measured = {

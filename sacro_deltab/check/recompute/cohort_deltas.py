@@ -132,7 +132,7 @@ class DeltaSources:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                one = 1 if self.cohort.has_ids else None
+                one = 1 if self.cohort.ids is not None else None
                 people = read_cohort(
                     self.cohort.path, self.cohort.path, age_column=age, ignore_columns=others, rows_per_person=one
                 )

@@ -37,7 +37,7 @@ class CohortFile:
     n: int
     numbers: dict[str, Any]
     raw: dict[str, Any]  # every column, for labels
-    has_ids: bool = False  # whether a column names the people
+    ids: tuple[str, ...] | None = None  # one a person; None where no column names the people
     _labels: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -154,6 +154,7 @@ def read_cohort_file(path: str | Path) -> CohortFile:
     ids = person_ids(table, person)
     if ids is not None:
         keep = cap_rows(ids, 1, table)
+    distinct = None if ids is None else tuple(person for person, kept in zip(ids, keep, strict=True) if kept)
     words = [j for j, column in enumerate(table.columns) if column.values is None or j == person]
     texts = dict(zip(words, table.texts(words), strict=True))
     numbers: dict[str, Any] = {}
@@ -170,7 +171,7 @@ def read_cohort_file(path: str | Path) -> CohortFile:
             assert column.values is not None
             raw[key] = pd.Series(column.values[keep], name=name)
             numbers[key] = column.values[keep]
-    return CohortFile(str(path), int(keep.sum()), numbers, raw, ids is not None)
+    return CohortFile(str(path), int(keep.sum()), numbers, raw, ids=distinct)
 
 
 def _words(column: Any) -> Any:

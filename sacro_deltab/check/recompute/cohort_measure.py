@@ -112,7 +112,7 @@ class Asked:
         facts: dict[str, Any] = {} if noisy else {"n_node": self.people("n_node")}
         if not self.noised:
             facts["n.origin"] = "exact"
-        if self.cohort.has_ids:
+        if self.cohort.ids is not None:
             facts["cohort.unit"] = "person"
         return facts
 
