@@ -205,7 +205,7 @@ def test_federated_sessions_and_strangers_are_refused(make_session: Any) -> None
         make_session(acro=acro.ACRO(federated=True))
     with pytest.raises(InputError, match=r"acro\.ACRO"):
         make_session(acro=object())
-    with pytest.raises(InputError, match="name a cohort"):
+    with pytest.raises(InputError, match="a cohort id"):
         make_session(cohort="a b/c")
 
 
