@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,8 +13,10 @@ from cryptography.hazmat.primitives import serialization as ser
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ledger_helpers import small, spend_args
 from sqlalchemy import inspect, text
+from typer.testing import CliRunner
 
 from sacro_deltab.base.errors import LedgerError
+from sacro_deltab.cli import _register, app
 from sacro_deltab.ledger import Ledger, ReleaseCell, migrations, open_ledger, schema
 
 VERSION_1 = (Path(__file__).parent / "data" / "version-1.sql").read_text(encoding="utf-8")
@@ -49,6 +53,20 @@ def test_an_older_ledger_is_upgraded_after_a_copy(old: Path) -> None:
     assert copy.stat().st_mode & 0o777 == 0o600
     with closing(sqlite3.connect(copy)) as connection:
         assert connection.execute("SELECT count(*) FROM ledger_entries").fetchone() == (9,)
+
+
+def test_the_commands_of_the_upgrade_page_run_on_a_ledger_of_before(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "upgrade.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```console\n(.*?)```", page, flags=re.S)
+    commands = [shlex.split(line.removeprefix("$ sacro-deltab ")) for line in block.splitlines()]
+    assert [words[:2] for words in commands] == [["ledger", "open"], ["ledger", "verify"]]
+    monkeypatch.chdir(old.parent)
+    _register()
+    for words in commands:
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+    assert version(old) == schema.SCHEMA_VERSION and len(list(old.parent.glob("budget.db.v1-*.bak"))) == 1
+    assert "sound" in done.output, done.output
 
 
 def test_it_is_upgraded_once(old: Path) -> None:
