@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..base.findings import Effect, Finding, note
+from ..build.free import free_bits
 from ..build.picture import picture
 from ..build.record import Header, broken_told, files_of, loosened, stub, told_of
 from ..build.results import CERTIFICATE_RECORD, config_faults, own_records, results_bytes
@@ -50,6 +51,10 @@ def rebuild(session: Session, data: bytes, config: Any, config_data: bytes) -> N
         if record.uid not in own and record.uid != CERTIFICATE_RECORD
     }
     session.expected = own
+    bits = sum(entry.get("free_bits", 0) for entry in session.evidence["outputs"])
+    if session.evidence.get("free_bits") != bits:
+        what = "The evidence does not say how much all names, labels and orders can say together."
+        report.folder_findings.append(note("not-rebuilt", Effect.BLOCK, what, next_step=_STEP))
     if results_bytes(session.evidence, own, others) != data:
         report.folder_findings.append(
             note(
@@ -104,6 +109,10 @@ def output_findings(session: Session, record: Record, entry: Mapping[str, Any]) 
         yield note(
             "not-rebuilt", Effect.BLOCK, "The evidence names other files than the package writes.", next_step=_STEP
         )
+    document = None if entry["kept_inside"] else session.documents.get(str(entry["name"]))
+    if entry.get("free_bits") != free_bits(str(entry["name"]), str(entry["title"]), document):
+        what = "The evidence does not say how much the names, labels and order of this output can say."
+        yield note("not-rebuilt", Effect.BLOCK, what, next_step=_STEP)
     expected = session.expected.get(str(entry["name"]))
     fields = ["uid"] if expected is None or expected["uid"] != record.uid else _fields(record.raw, expected)
     if fields:

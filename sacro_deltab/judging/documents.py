@@ -118,6 +118,8 @@ def free_text(document: OutputDocument) -> Iterator[Finding]:
         texts += [(f"`about.{key}`", text) for text in _texts(value)]
     for place, text in texts:
         yield from _judge_text(place, text)
+        if not place.startswith("`about"):
+            yield from _run_of_numbers(place, text)
     for i, row in enumerate(document.rows):
         for cell in row[1:]:
             if isinstance(cell, str) and cell not in MARKS and number(cell) is not None:
@@ -151,6 +153,18 @@ def free_text_of(texts: Iterable[str]) -> Iterator[Finding]:
     """Names and titles on their own."""
     for text in texts:
         yield from _judge_text("a name or title", text)
+        yield from _run_of_numbers("a name or title", text)
+
+
+def _run_of_numbers(place: str, text: str) -> Iterator[Finding]:
+    """More numbers than bounds, bands and regions need: a person looks, since nothing rounds a name (D-101)."""
+    if len(_NUMBER.findall(_NAMES.sub("", text))) > _MOST_NUMBERS:
+        yield note(
+            "numbers-in-labels",
+            Effect.REVIEW,
+            f"{place} holds more than {_MOST_NUMBERS} numbers; names are not judged or rounded.",
+            asks=("Do the numbers in these names say anything of single people?",),
+        )
 
 
 def _unordered_numbers(labels: list[str]) -> bool:
@@ -232,6 +246,8 @@ def _about(document: OutputDocument) -> Iterator[Finding]:
         yield note("numbers-in-about", Effect.BLOCK, f"`about` holds {count} numbers; only the table is judged.")
 
 
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_MOST_NUMBERS = 4  # in one name, label or title
 _OPAQUE = re.compile(r"[A-Za-z0-9+/_=-]{64,}")
 # digests, UUIDs and times are what records name things by; a digest never stands in a text more than a few times
 _NAMES = re.compile(
@@ -249,7 +265,7 @@ def _judge_text(place: str, text: str) -> Iterator[Finding]:
     bare, n_names = _NAMES.subn("", text)
     if _OPAQUE.search(bare) or n_names > 4:
         yield note("opaque", Effect.BLOCK, f"{place} holds a long coded string.")
-    if len(re.findall(r"-?\d+(?:\.\d+)?", bare)) >= 12:
+    if len(_NUMBER.findall(bare)) >= 12:
         yield note("numbers-in-text", Effect.BLOCK, f"{place} holds a list of numbers; text is not judged or rounded.")
     if _IDENTIFIER.search(text):
         yield note("identifiers", Effect.BLOCK, f"{place} reads as the identifier of a person.")

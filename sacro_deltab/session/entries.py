@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ..build.free import free_bits
 from ..measure.numbers import Moment, Trace
 from ..measure.people import Grouping
 from ..outputs.document import OutputDocument
@@ -84,6 +85,7 @@ class Entry:
             "findings_inside": list(self.notes_inside),
             "would_sha256": self.would_sha256,
             "weights_sha256": self.weights_sha256,
+            "free_bits": free_bits(self.name, self.title, None if self.type == "plot" else self.document),
         }
 
     def to_journal(self) -> dict[str, Any]:

@@ -169,10 +169,12 @@ def build_evidence(session: SessionCore) -> dict[str, Any]:
     linked = session.state.linked
     names: list[str | None] = [*linked.variables()] or [None]
     problems = [problem_to_json(p) for v in names if (p := linked.problem(v, fixed=False)) is not None]
+    outputs = [entry.to_evidence() for entry in session.entries]
     return {
         "schema": "sacro_deltab/evidence/1",
         "session": session_block(session, datetime.now(UTC).isoformat(timespec="seconds")),
-        "outputs": [entry.to_evidence() for entry in session.entries],
+        "outputs": outputs,
+        "free_bits": sum(entry["free_bits"] for entry in outputs),
         "tables": problems[0] if problems else None,
         "tables_more": problems[1:],
         "asked": asked_block(session),

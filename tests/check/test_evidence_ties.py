@@ -18,6 +18,7 @@ from sessions import Made, edit
 from test_session_folder import codes, texts
 
 from sacro_deltab.cohort.simulate import smith_cohort
+from sacro_deltab.judging.documents import free_text_of
 from sacro_deltab.ledger import open_ledger
 from sacro_deltab.privacy.attack.membership import not_run
 from sacro_deltab.privacy.basis import Basis
@@ -179,3 +180,26 @@ def test_without_ids_the_package_knows_its_own_words(tmp_path: Path) -> None:
     one = release(tmp_path, ids=False)
     report = one.check()
     assert "check/about" not in codes(report), texts(report)
+
+
+def test_how_much_names_can_say_is_stated_and_worked_out_again(honest: Release, tmp_path: Path) -> None:
+    evidence = json.loads((honest.made.folder / "inside" / "evidence.json").read_text())
+    bits = {o["name"]: o["free_bits"] for o in evidence["outputs"]}
+    assert evidence["free_bits"] == sum(bits.values()) and all(b > 0 for b in bits.values())
+    made = honest.made.copy(tmp_path)
+    edit(made.folder / "inside" / "evidence.json", lambda d: d.update(free_bits=1))
+    assert "check/not-rebuilt" in codes(made.check())
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("Mean delta at 40-50 and 50-60", False),
+        ("471 534 597 602 633", True),
+        ("Region 12", False),
+        ("a1b2c3d4e5", True),
+    ],
+)
+def test_a_run_of_numbers_in_a_name_goes_to_a_person(text: str, asked: bool) -> None:
+    found = [f for f in free_text_of([text]) if f.rules == ("check/numbers-in-labels",)]
+    assert bool(found) == asked and all(f.verdict == "review" for f in found)
