@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..outputs.document import OutputDocument
@@ -15,20 +15,39 @@ CERTIFICATE_RECORD = "certificate"
 OWN_KEY = "deltab"  # our entry in `acro.config`: the viewer shows it under "ACRO risk profile"
 _WHAT = "The certificate in the form that the viewer shows."
 TOOL = {"@type": "SoftwareApplication", "name": "ACRO", "url": "https://github.com/AI-SDC/ACRO"}
-_NUMBERS = frozenset(
-    {
-        "safe_threshold",
-        "safe_dof_threshold",
-        "safe_nk_n",
-        "safe_nk_k",
-        "safe_pratio_p",
-        "survival_safe_threshold",
-        "safe_round_base",
-    }
-)
-_FLAGS = frozenset({"check_missing_values", "zeros_are_disclosive", "federated", "suppress"})
-_EXTENSION = re.compile(r"\.[a-z]{1,5}")
-_MAX_EXTENSIONS = 12
+_EXTENSIONS = (".svg", ".gph", ".pdf", ".eps", ".ps", ".html", ".doc", ".docx", ".xls", ".xlsx", ".pkl", ".rds", ".dta")
+
+
+def _flag(value: Any) -> bool:
+    return type(value) is bool
+
+
+def _whole(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= 10_000
+
+
+def _share(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 1 and round(value, 2) == value
+
+
+def _extensions(value: Any) -> bool:
+    return type(value) is list and value == [extension for extension in _EXTENSIONS if extension in value]
+
+
+_FORMS: dict[str, Callable[[Any], bool]] = {  # ACRO's settings in the order in which it writes them
+    "safe_threshold": _whole,
+    "safe_dof_threshold": _whole,
+    "safe_nk_n": _whole,
+    "safe_nk_k": _share,
+    "safe_pratio_p": _share,
+    "check_missing_values": _flag,
+    "survival_safe_threshold": _whole,
+    "zeros_are_disclosive": _flag,
+    "safe_round_base": _whole,
+    "federated": _flag,
+    "blocked_extensions": _extensions,
+    "suppress": _flag,
+}
 
 
 def own_records(
@@ -64,28 +83,25 @@ def own_config(header: Header) -> dict[str, str]:
     return {"rule_set": f"{name} {version}", "sha256": digest, "session": header.certificate_id}
 
 
-def config_faults(config: Any, data: bytes, header: Header | None) -> Sequence[str]:
-    """Entries of config.json that ACRO does not write, or not in this form; and bytes that nobody wrote like that.
+def config_faults(config: Any, data: bytes, session: Mapping[str, Any] | None) -> Sequence[str]:
+    """What in config.json ACRO does not write, in another form or order; in a session of ours, what was not recorded.
 
-    Its numbers are the site's own and so cannot be made again: they have at most four digits after the point.
+    Parameters
+    ----------
+    session
+        The `session` block of the evidence; None for a folder without one: its numbers are the site's own.
     """
     if not isinstance(config, dict):
         return ["it is no object"]
-    faults = [] if json.dumps(config, indent=4).encode("utf-8") == data else ["its bytes are not those ACRO writes"]
-    for key, value in config.items():
-        if key == OWN_KEY:
-            good = header is not None and value == own_config(header)
-        elif key in _NUMBERS:
-            good = type(value) in (int, float) and 0 <= value <= 10_000 and round(value, 4) == value
-        elif key in _FLAGS:
-            good = type(value) is bool
-        else:
-            good = key == "blocked_extensions" and _extensions(value)
-        if not good:
-            faults.append(f"{str(key)[:40]!r} is no entry of the form ACRO writes")
-    return faults
-
-
-def _extensions(value: Any) -> bool:
-    texts = value if isinstance(value, list) and all(isinstance(v, str) for v in value) else [""]
-    return len(texts) <= _MAX_EXTENSIONS and len(set(texts)) == len(texts) and all(map(_EXTENSION.fullmatch, texts))
+    own = {} if session is None else {OWN_KEY: own_config(Header.of(session))}
+    expected = config if session is None else {**(session.get("acro_config") or {}), **own}
+    faults = (
+        [] if json.dumps(expected, indent=4).encode("utf-8") == data else ["its bytes are not those that were made"]
+    )
+    if [key for key in config if key in _FORMS] != [key for key in _FORMS if key in config]:
+        faults.append("its entries stand in another order than ACRO's")
+    return faults + [
+        f"{str(key)[:40]!r} is no entry of the form ACRO writes"
+        for key, value in config.items()
+        if not (_FORMS[key](value) if key in _FORMS else key in own and value == own[key])
+    ]

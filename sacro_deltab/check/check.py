@@ -268,7 +268,8 @@ def _check_results_folder(
     report.folder_findings += faults
     report.folder_findings += unlisted_findings(entries, records)
     files = _read_listed(root, records, entries, report, limits)
-    report.folder_findings += checksum_findings(root, entries, files, limits)
+    listed = {**files, "results.json": Snapshot.of_bytes("results.json", data)}
+    report.folder_findings += checksum_findings(root, entries, listed, limits)
     report.folder_findings += _foreign_json(entries, records)
     strict = context.min_n()
     config: Any = None

@@ -42,7 +42,7 @@ def rebuild(session: Session, data: bytes, config: Any, config_data: bytes) -> N
                 next_step=_STEP,
             )
         )
-    for fault in config_faults(config, config_data, header):
+    for fault in config_faults(config, config_data, session.evidence["session"]):
         report.folder_findings.append(note("config", Effect.BLOCK, f"config.json: {fault}.", next_step=_STEP))
     own = own_records(session.evidence, _documents(session))
     others = {

@@ -41,18 +41,21 @@ def checksum_findings(
     }
     for name, snapshot in listed.items():
         file = f"{name}.txt"
-        if name in CERTIFICATES and file not in have:
-            continue  # the signed envelope is rewritten after the session ends
+        if name in CERTIFICATES | STRUCTURE and file not in have:
+            continue
         if file not in have:
             yield note("checksum", Effect.BLOCK, f"{name} has no checksum; the viewer says it was modified.")
             continue
         try:
-            written = read_part(root, f"checksums/{file}", limits).data.decode("ascii", "replace").strip()
+            written = read_part(root, f"checksums/{file}", limits).data
         except UnreadableError as error:
             yield note("checksum", Effect.BLOCK, f"the checksum of {name} cannot be read: {error.what}.")
             continue
-        if written != snapshot.sha256 and name not in CERTIFICATES:
+        if written != snapshot.sha256.encode():
             yield note("checksum", Effect.BLOCK, f"{name} was changed after the session wrote its checksum.")
+    below = {(entry.kind, entry.name.count("/")) for entry in entries if entry.name.startswith("checksums/")}
+    if below - {("file", 1)}:
+        yield note("checksum", Effect.BLOCK, "checksums/ holds what is no checksum.")
     for file in sorted(have):
         name = file.removesuffix(".txt")
         if name not in listed and name not in STRUCTURE:

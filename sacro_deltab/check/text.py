@@ -61,12 +61,26 @@ def _lines(report: Report, colour: bool, full: bool) -> Iterator[str]:
         yield ""
         kept = _together([clean(name) for name in report.kept_inside])
         yield f"Kept inside, not asked to leave: {len(report.kept_inside)}: {kept}"
+    if report.privacy is not None:
+        yield ""
+        yield from _rests_on(report)
     if report.not_checked:
         yield ""
         yield "Not checked"
         yield from (f"  {clean(text)}" for text in report.not_checked)
     yield ""
     yield f"{_paint(report.verdict.upper(), report.verdict, colour)}: {_SENTENCES[report.verdict]}"
+
+
+def _rests_on(report: Report) -> Iterator[str]:
+    """What making a folder again proves, and what the cohort and a pinned ledger add or would add."""
+    counts = ((report.privacy or {}).get("ledger") or {}).get("counts")
+    yield "What this rests on"
+    yield "  The folder was made again from its own evidence, which nobody signed: that proves consistency only."
+    measured = "facts were measured again from it" if report.cohort is not None else "facts are the session's own word"
+    yield f"  {'--cohort' if report.cohort is not None else 'No --cohort'}: {measured}."
+    noise = "what was paid for is proved by it" if counts else "noise counts as somebody's word"
+    yield f"  {'A pinned ledger' if counts else 'No pinned ledger that holds'}: {noise}."
 
 
 def _each(outputs: Sequence[FileReport], colour: bool) -> Iterator[str]:

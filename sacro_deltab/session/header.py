@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.version import __version__
 from ..build.record import Header, loosened
+from ..build.results import OWN_KEY
 
 if TYPE_CHECKING:
     from .core import SessionCore
@@ -32,6 +33,7 @@ def session_block(session: SessionCore, finished: str) -> dict[str, Any]:
         "finished": finished,
         "declared": session.declared.to_json(),
         "attested": session.attested.to_json(),
+        "acro_config": {key: value for key, value in session.live.config.items() if key != OWN_KEY},
         "acro_config_changes": list(session.config_changes),
         "salt": session.salt,
     }
