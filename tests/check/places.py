@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from checking import check
+from people_register import register_frame
 from sessions import people
 
 from sacro_deltab.certificate import seal_folder
@@ -68,6 +69,7 @@ def passing(where: Path) -> Folder:
     logging.disable(logging.CRITICAL)
     frame = people()
     pin = open_ledger(where / "budget.db").pin()
+    register_frame(where / "budget.db", "test-cohort", frame)
     profile = where / "profile.yaml"
     profile.write_text(
         "profile:\n  id: test-site\n  title: Test\n  ruleset: deltab-disclosure\n  decided_by: null\n"
