@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
@@ -219,9 +219,16 @@ def _sealed(after: list[tuple[str, dict[str, Any], Entry]]) -> str | None:
     return next((body["sealed"] for kind, body, _ in after if kind == "draw" and "sealed" in body), None)
 
 
-def draw(ledger: Handle, seq: int, sealed: str, who: str | None) -> Entry:
-    """See `Ledger.draw`."""
-    token, body = uuid.uuid4().hex, {"sealed": checked_digest(sealed, "the digest of the sealed statistic")}
+def _answered(
+    ledger: Handle,
+    seq: int,
+    kind: str,
+    body: dict[str, Any],
+    who: str | None,
+    known: Callable[[Entry, list[tuple[str, dict[str, Any], Entry]]], Entry | None],
+) -> Entry:
+    """Append one entry that answers a spend; `known` names the one that stands there already, or refuses."""
+    token = uuid.uuid4().hex
 
     def act(again: bool) -> Entry:
         with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
@@ -229,17 +236,29 @@ def draw(ledger: Handle, seq: int, sealed: str, who: str | None) -> Entry:
             if earlier is not None:
                 return earlier
             entry = _spend_entry(writer.connection, ledger, seq)
-            after = _followers(writer.connection, ledger, seq)
-            if _sealed(after) == body["sealed"]:
-                return after[0][2]
-            if parse(entry.body)["draws"] != "later" or after:
-                raise RefusedError(
-                    f"the noise of entry {seq} was drawn already: no other may be opened",
-                    next_step="Take up the result that was paid for, or spend again.",
-                )
-            return writer.append("draw", body, who=who or entry.who, partition=entry.partition, ref=seq, token=token)
+            same = known(entry, _followers(writer.connection, ledger, seq))
+            if same is not None:
+                return same
+            return writer.append(kind, body, who=who or entry.who, partition=entry.partition, ref=seq, token=token)
 
     return ledger.store.retried(act)
+
+
+def draw(ledger: Handle, seq: int, sealed: str, who: str | None) -> Entry:
+    """See `Ledger.draw`."""
+    body = {"sealed": checked_digest(sealed, "the digest of the sealed statistic")}
+
+    def known(entry: Entry, after: list[tuple[str, dict[str, Any], Entry]]) -> Entry | None:
+        if _sealed(after) == body["sealed"]:
+            return after[0][2]
+        if parse(entry.body)["draws"] != "later" or after:
+            raise RefusedError(
+                f"the noise of entry {seq} was drawn already: no other may be opened",
+                next_step="Take up the result that was paid for, or spend again.",
+            )
+        return None
+
+    return _answered(ledger, seq, "draw", body, who, known)
 
 
 def sealed_in(ledger: Handle, seq: int) -> str | None:
@@ -257,26 +276,19 @@ def close_spend(ledger: Handle, seq: int, released: str | Mapping[str, str], who
         if not files:
             raise InputError("closing a spend needs the digest of at least one file")
         body = {"sha256": sha256_hex(canonical_line(files)), "files": files}
-    token = uuid.uuid4().hex
 
-    def act(again: bool) -> Entry:
-        with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
-            earlier = writer.by_token(token) if again else None
-            if earlier is not None:
-                return earlier
-            entry = _spend_entry(writer.connection, ledger, seq)
-            after = _followers(writer.connection, ledger, seq)
-            closes = [(said, close) for kind, said, close in after if kind == "close"]
-            same = next((close for said, close in closes if said == body), None)
-            if same is not None:
-                return same
-            if closes and _sealed(after) is None:
-                raise RefusedError(
-                    f"entry {seq} was closed with other bytes: one spend pays for one release",
-                    next_step="Spend again for another release.",
-                )
-            if parse(entry.body)["draws"] == "later" and not after:
-                raise RefusedError(f"entry {seq} has drawn no noise, so nothing can have been released on it")
-            return writer.append("close", body, who=who or entry.who, partition=entry.partition, ref=seq, token=token)
+    def known(entry: Entry, after: list[tuple[str, dict[str, Any], Entry]]) -> Entry | None:
+        closes = [(said, close) for kind, said, close in after if kind == "close"]
+        same = next((close for said, close in closes if said == body), None)
+        if same is not None:
+            return same
+        if closes and _sealed(after) is None:
+            raise RefusedError(
+                f"entry {seq} was closed with other bytes: one spend pays for one release",
+                next_step="Spend again for another release.",
+            )
+        if parse(entry.body)["draws"] == "later" and not after:
+            raise RefusedError(f"entry {seq} has drawn no noise, so nothing can have been released on it")
+        return None
 
-    return ledger.store.retried(act)
+    return _answered(ledger, seq, "close", body, who, known)
