@@ -204,6 +204,7 @@ KINDS = (
     Kind(
         CORRELATION, "Pearson's r of delta with columns, over people with both values; p-values are outputs apart.",
         "vector", make, tells, again, headed("variable", "r"), of_deltas=True, of_columns=True,
+        earlier="pair",
     ),
     Kind(
         P_VALUE, "The p-value of one correlation: it says the same as r, and leaves only with it.",
@@ -212,6 +213,6 @@ KINDS = (
     Kind(
         TABLE, "Many correlations as one output: n, r, 95 % interval, p, and p adjusted for their number.",
         "result_rows", table, tells, table_again, headed("variable", "n", "r", "low_95", "high_95", "p", "p_fdr"),
-        of_deltas=True, of_columns=True, says=("interval", "adjusted"),
+        of_deltas=True, of_columns=True, says=("interval", "adjusted"), earlier="pair",
     ),
 )  # fmt: skip

@@ -60,6 +60,6 @@ def again(asked: Reading) -> Measured | None:
 KINDS = (
     Kind(
         FEATURES, "Mean and SD of each IDP over the people who have it, to significant figures.",
-        "feature_rows", make, tells, again, headed("feature", "mean", "sd"), of_columns=True,
+        "feature_rows", make, tells, again, headed("feature", "mean", "sd"), of_columns=True, earlier="features",
     ),
 )  # fmt: skip

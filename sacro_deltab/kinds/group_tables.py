@@ -198,6 +198,7 @@ KINDS = (
     Kind(
         DELTA_SD_BY_GROUP, "SD of delta (n − 1) by group.",
         "group_table", sds, reads=_headed("sd_delta", DELTA_SD_BY_GROUP), statistic="sd", part="cell", of_deltas=True,
+        earlier="sd",
         says=SAYS,
     ),
     Kind(

@@ -182,6 +182,9 @@ class Kind:
         Keys of its public context (`about`) besides those that every document may have.
     doubts
         (document, N where known, the minimum) → what no statistic of this kind can be.
+    earlier
+        How numbers that left in an earlier session tell of today's values (`measure.numbers.Earlier`); "" where they do
+        not by themselves.
     long_about
         True where that context may hold many numbers.
     """
@@ -200,6 +203,7 @@ class Kind:
     rounded: bool = True
     says: tuple[str, ...] = ()
     doubts: Doubts | None = None
+    earlier: str = ""
     long_about: bool = False
 
     @property

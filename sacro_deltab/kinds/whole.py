@@ -96,5 +96,6 @@ KINDS = (
     Kind(
         DELTA_SD, "SD of delta in years (n − 1) over everybody with a value.",
         "one_row", sd, again=summary_again, reads=called("sd of delta", "sd"), statistic="sd", of_deltas=True,
+        earlier="sd",
     ),
 )  # fmt: skip

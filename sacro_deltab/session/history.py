@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kinds.correlations import CORRELATION
-from ..kinds.features import FEATURES
 from ..kinds.registry import KINDS
 from ..measure.numbers import Earlier, PrintedCell, Trace, labels_of, member_sets
 from ..model.parameters import GIVE_DELTAS
@@ -22,9 +20,7 @@ if TYPE_CHECKING:
     from .core import SessionCore
 
 MEANS = ("mean_delta", "mean delta")  # columns and rows that hold one
-ROWS = {FEATURES: "features", CORRELATION: "pair"}  # how `Earlier` compares its numbers
 _WHOLE = re.compile(r"all( \d+)?")  # key of the people behind an output without cells
-SDS = frozenset(name for name, kind in KINDS.items() if kind.statistic == "sd")
 PUBLIC_N = "the public N"  # of the registered roster, which a training under zero_out_N_public takes as told
 UNCHECKED = "differences with earlier releases whose people the ledger does not know"
 MOST_SETS = 40  # distinct sets of people of one output that the ledger remembers one by one
@@ -55,10 +51,11 @@ def load_earlier(session: SessionCore) -> None:
         members = np.flatnonzero(np.frombuffer(cell.mask, dtype=np.uint8))
         name = f"release {cell.entry}: {cell.output}"
         state.earlier.append((name, cell, members))
-        if cell.kind in ROWS or cell.kind in SDS:
+        kind = KINDS.get(cell.kind)
+        if kind is not None and kind.earlier:
             shown = {str(k): float(v) for k, v in cell.published.items() if isinstance(v, int | float)}
-            state.linked.earlier.append(Earlier(name, ROWS.get(cell.kind, "sd"), members, shown))
-        if not _without_cells(cell.kind) or not _WHOLE.fullmatch(cell.key):
+            state.linked.earlier.append(Earlier(name, kind.earlier, members, shown))
+        if kind is None or kind.tells is None or not _WHOLE.fullmatch(cell.key):
             cells.append(PrintedCell(name, cell.key, members, "grand", printed=_mean_of(cell.published)))
     state.linked.publish(cells, (), ())
     state.history_head = head
@@ -72,11 +69,6 @@ def _know_public_n(session: SessionCore) -> None:
     cell = None if roster is None else PrintedCell(PUBLIC_N, "N", np.arange(roster.n_people))
     if cell is not None and cell.id not in linked.cells and session.budget.n_is_public():
         linked.publish([cell], (), ())
-
-
-def _without_cells(kind: str) -> bool:
-    """Whether an earlier output of this kind (or of one that only its session knew) printed no group of people."""
-    return kind in KINDS and KINDS[kind].tells is not None
 
 
 def _mean_of(published: Mapping[str, Any]) -> float | None:
@@ -264,11 +256,13 @@ def _told_parts(session: SessionCore, trace: Trace | None, whole: Sequence[Any])
 
 
 def _printed(entry: Entry | None, key: str | None) -> dict[str, float | int | str | None]:
-    """What left: one row by column, or with no key every row's value by its name."""
+    """What left: one row by column, or with no key every row's first value by its name."""
     if entry is None or entry.document is None:
         return {}
     if key is None:
-        return {str(row[0]): None if row[1] == MARK else row[1] for row in entry.document.rows}
+        places = [i for i, column in enumerate(entry.document.columns) if column.role == "value"]
+        at = places[0] if places else 1
+        return {str(row[0]): None if row[at] == MARK else row[at] for row in entry.document.rows}
     return {head: None if value == MARK else value for head, value in _row(entry.document, key).items()}
 
 

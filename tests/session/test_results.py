@@ -188,3 +188,15 @@ def test_check_measures_them_again_from_the_cohort(tmp_path: Path, monkeypatch: 
         own = {f.output: f.verdict for f in report.outputs if f.type in ("regression_table", "correlation_table")}
         assert own == {"regression": verdict, "correlations": own["correlations"]}, report.outputs
         assert (own["correlations"] == "fail") == (verdict == "fail")
+
+
+@pytest.mark.parametrize("release", ["release_correlation", "release_correlations"])
+def test_a_later_session_knows_what_correlations_left(release: str, tmp_path: Path) -> None:
+    """The same column over one person fewer: the two sums of products differ by that person's."""
+    write_profile(tmp_path)
+    first = new_session(tmp_path)
+    getattr(first, release)(DELTA, TABLE[["hours"]])
+    first.finalise(tmp_path / "first")
+    later = new_session(tmp_path, people=[f"P{i:04d}" for i in range(1, N)])
+    (entry,) = later.release_correlation(DELTA[1:], TABLE[["hours"]].iloc[1:], p_values=False)
+    assert entry.kept_inside
