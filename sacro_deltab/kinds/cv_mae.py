@@ -36,7 +36,7 @@ def make(
     """
     from ..model import BrainAgeDelta  # late: brings scikit-learn
 
-    _, features = matrix(inside, X)
+    names, features = matrix(inside, X)
     ages = column(inside, age)
     mine = np.flatnonzero(np.isfinite(ages) & np.isfinite(features).all(axis=1))
     if folds < 2 or mine.size < 3 * folds:
@@ -58,7 +58,8 @@ def make(
     )  # fmt: skip
     known = np.where(np.isfinite(error)[:, None], np.column_stack([predicted, ages, error]), np.nan)
     trace = Trace(document.name, CV_MAE, ("predicted age", "age", LABEL), known, ((0, 1),))
-    return [Made(document, computed(n=few, value=value), few, (Part("row", LABEL, {}, value),), trace=trace)]
+    facts = computed(n=few, value=value) | inside.own(columns=(names, features))
+    return [Made(document, facts, few, (Part("row", LABEL, {}, value),), trace=trace)]
 
 
 def tells(trace: Trace, rows: Sequence[Rows]) -> Iterator[Moment]:

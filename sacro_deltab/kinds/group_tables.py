@@ -12,6 +12,7 @@ from ..measure.grouping import SEPARATOR, AgeBands, is_column, make_grouping
 from ..measure.measure import cell_parts, computed, table_facts
 from ..measure.numbers import PrintedCell
 from ..measure.people import Floats, Grouping, label_text, rows_of
+from ..rules.facts import Fact
 from . import documents
 from .kind import Inside, Kind, Made, Reads
 
@@ -82,20 +83,32 @@ def _table(
     words, column = _WORDS[statistic]
     title = title or f"{words} by {grouping.name.replace('_', ' ')}"
     stem = documents.safe_name(name or f"{column if people is not None else statistic}_by_{grouping.name}")
+    facts = site_facts(grouping) if kind in (BY_SITE, BY_OTHER) else {}
+    origin: dict[str, Fact] = {} if people is None else inside.model_origin(values)
+    more = {**inside.own(values=people, groups=(by, roster)), **computed(**facts), **origin}
+    return [measured(inside, kind, stem, title, grouping, people, statistic, more)]
+
+
+def measured(
+    inside: Inside,
+    kind: str,
+    stem: str,
+    title: str,
+    grouping: Grouping,
+    people: Floats | None,
+    statistic: str,
+    more: Mapping[str, Fact],
+) -> Made:
+    """The document, facts and cells of one statistic by some groups; without values people are counted."""
     parts = cell_parts(grouping, people, statistic)
-    sizes = [int(part.facts["cell.n"].value) for part in parts]
-    facts = table_facts(grouping, people, parts, inside.parameters) | inside.own(values=people, groups=(by, roster))
-    if kind in (BY_SITE, BY_OTHER):
-        facts |= computed(**site_facts(grouping))
-    if people is not None:
-        facts |= inside.model_origin(values)
-    context = inside.about(statistic=statistic, groups=grouping.name)
+    facts = {**table_facts(grouping, people, parts, inside.parameters), **more}
     document = documents.group_table(
-        kind, stem, title, grouping.labels, sizes, None if people is None else [part.value for part in parts],
-        group_column=_column(grouping), value_column=column, about=context,
+        kind, stem, title, grouping.labels, [int(part.facts["cell.n"].value) for part in parts],
+        None if people is None else [part.value for part in parts], group_column=_column(grouping),
+        value_column=_WORDS[statistic][1], about=inside.about(statistic=statistic, groups=grouping.name),
     )  # fmt: skip
-    counted = np.ones(grouping.codes.size, dtype=bool) if people is None else np.isfinite(people)
     variable = None if people is None else inside.variable(people)
+    counted = grouping.codes >= 0 if people is None else np.isfinite(people)
     cells = tuple(
         PrintedCell(
             stem,
@@ -109,7 +122,7 @@ def _table(
         )
         for index, label in enumerate(grouping.labels)
     )
-    return [Made(document, facts, int(facts["n"].value), parts, cells, grouping=grouping)]
+    return Made(document, facts, int(facts["n"].value), parts, cells, grouping=grouping)
 
 
 def table_type(grouping: Grouping) -> str:
@@ -203,6 +216,6 @@ KINDS = (
     ),
     Kind(
         COUNT_TABLE, "People by group.",
-        "count_table", counts, reads=_headed("n", COUNT_TABLE), statistic="count", part="cell", says=SAYS,
+        "counts", counts, reads=_headed("n", COUNT_TABLE), statistic="count", part="cell", says=SAYS,
     ),
 )  # fmt: skip

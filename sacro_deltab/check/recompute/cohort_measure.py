@@ -41,7 +41,7 @@ def measurements(
     if kind.of_deltas and deltas is None:
         return
     asked = Asked(cohort, raw, facts, deltas, sources, parameters)
-    if kind.of_groups:
+    if kind.of_groups and kind.again is None:  # groups that a column of the cohort names
         for table in tables(cohort, raw, facts, deltas, parameters):
             table.facts |= asked.about_the_cohort()
             yield table
