@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..build.free import free_bits
+from ..kinds.plots import PLOT
 from ..measure.numbers import Moment, Trace
 from ..measure.people import Grouping
 from ..outputs.document import OutputDocument
@@ -85,7 +86,7 @@ class Entry:
             "findings_inside": list(self.notes_inside),
             "would_sha256": self.would_sha256,
             "weights_sha256": self.weights_sha256,
-            "free_bits": free_bits(self.name, self.title, None if self.type == "plot" else self.document),
+            "free_bits": free_bits(self.name, self.title, None if self.type == PLOT else self.document),
         }
 
     def to_journal(self) -> dict[str, Any]:

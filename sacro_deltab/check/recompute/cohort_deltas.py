@@ -69,7 +69,7 @@ class DeltaSources:
     @property
     def whole(self) -> bool:
         """Whether the recorded weights make deltas of every kind."""
-        parts = ("y_mean", "beta2", "beta2sq", "ysq_mean", "ysq_slope")
+        parts = (Y_MEAN, BETA2, BETA2SQ, YSQ_MEAN, YSQ_SLOPE)
         return all(kind in self.documents for kind in parts) and self.prediction() is not None
 
     def _columns(self) -> Iterator[Source]:
