@@ -47,6 +47,20 @@ REASON_PCA = (
 )
 
 
+def _shares(parameters: Sequence[str], epsilon: float, delta: float, pca: str) -> tuple[float, float]:
+    """(ε, δ) of each parameter, where the documents' formula delivers them."""
+    unknown = [name for name in parameters if name not in PARAMETERS]
+    if unknown or not parameters:
+        raise InputError(f"unknown parameter {(unknown or ['none'])[0]!r}", next_step="use " + ", ".join(PARAMETERS))
+    each, part = epsilon / (len(parameters) + (pca == "diffprivlib")), delta / len(parameters)
+    if not gaussian_sigma(1.0, each, part, method="classical").valid:
+        raise PrivacyError(
+            f"the documents' formula does not deliver δ = {part:g} at ε = {each:g}",
+            next_step="use a smaller ε, or private training, whose noise is calibrated exactly",
+        )
+    return each, part
+
+
 def documents_recipe(
     X: ArrayLike,
     age: ArrayLike,
@@ -90,17 +104,8 @@ def documents_recipe(
     z, y, mean, scale = _standardised(X, age, feature_names)
     if feature_bound is not None:
         z = np.clip(z, -feature_bound, feature_bound)
-    unknown = [name for name in parameters if name not in PARAMETERS]
-    if unknown or not parameters:
-        raise InputError(f"unknown parameter {(unknown or ['none'])[0]!r}", next_step="use " + ", ".join(PARAMETERS))
     small = check_delta(delta_dp, y.size)
-    shares = len(parameters) + (pca == "diffprivlib")
-    each, part = epsilon / shares, small / len(parameters)
-    if not gaussian_sigma(1.0, each, part, method="classical").valid:
-        raise PrivacyError(
-            f"the documents' formula does not deliver δ = {part:g} at ε = {each:g}",
-            next_step="use a smaller ε, or private training, whose noise is calibrated exactly",
-        )
+    each, part = _shares(parameters, epsilon, small, pca)
     components = _exact_components(z, n_components)
     reason, reach = REASON_DECLARED, sensitivity
     if reach is None:

@@ -135,6 +135,11 @@ class SessionCore:
         else:
             self.journal = Journal(_resumed)
         self.orders = Orders(self.journal, self.budget)
+        self._register()
+        self._begun(given)
+
+    def _register(self) -> None:
+        """Enter the people into the ledger, and say what cannot be known of them."""
         for fact in unsupplied(self.ruleset):
             self.not_checked.append(f"{fact}: neither the package nor a plug-in supplies it; rules on it block")
         ids = self.state.ids
@@ -143,7 +148,6 @@ class SessionCore:
         if ids is None:
             self.not_checked.append("whether these people are in another cohort: there are no person ids")
             self.not_checked.append("whether a person has several rows: rows were taken as people")
-        self._begun(given)
 
     def _accepted(self, live: Any) -> LiveRecords:
         """The session that keeps the records, where it can be used."""
