@@ -120,6 +120,9 @@ def run(
     spend_anyway: Annotated[
         bool, typer.Option("--spend-anyway", help="Spend ε although nothing could leave yet.")
     ] = False,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", help="Working folder of a run that paid: judge its results again.")
+    ] = None,
 ) -> None:
     """See _RUN."""
     _check_inputs(ages, features, deltas, trains=features is not None or epsilon is not None or job is not None)
@@ -136,7 +139,7 @@ def run(
         n_components=n_components, feature_nans=feature_nans, components=others,
         adjacency=adjacency, method=method, recipe=recipe, model=model, epsilon_mean=epsilon_mean,
         plots=plots, moments=moments, rules=rules, profile=profile, declare=declare, attest=attest, ledger=ledger,
-        trust=trust, cohort=cohort, spend_anyway=spend_anyway,
+        trust=trust, cohort=cohort, spend_anyway=spend_anyway, resume=resume,
     )  # fmt: skip
     if dry_run:
         _rehearse(plan, as_json)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import InputError, RefusedError
 from ..run.plan import Plan, Say, read
 from ..run.releasing import note_repairs, release_all
+from ..session.journal import Journal
 
 if TYPE_CHECKING:
     from ..cohort import Cohort
@@ -64,7 +65,7 @@ def carried_out(plan: Plan, cohort: Cohort, say: Say, release: Callable[[DeltabS
     """
     from ..check import check_paths
 
-    with working_folder(plan.out) as journal:
+    with working_folder(plan, say) as journal:
         session = started(plan, cohort, journal, say)
         impossible = list(release(session))
         if not session.entries:
@@ -91,19 +92,15 @@ def started(plan: Plan, cohort: Cohort, journal: Path, say: Say) -> DeltabSessio
     from ..session.acro_session import DeltabSession
 
     say("starting ACRO")
-    session = DeltabSession(
-        quiet_acro(),
-        cohort=plan.cohort,
-        rules=plan.rules,
-        profile=plan.profile,
-        ledger=plan.ledger,
-        trust=plan.trust,
-        declare=plan.declare,
-        attest=plan.attest,
-        people=cohort.person_ids,
-        ages=cohort.age,
-        journal=journal,
-    )
+    said: dict[str, Any] = {
+        "cohort": plan.cohort, "rules": plan.rules, "profile": plan.profile, "ledger": plan.ledger,
+        "trust": plan.trust, "declare": plan.declare, "attest": plan.attest, "people": cohort.person_ids,
+        "ages": cohort.age,
+    }  # fmt: skip
+    if plan.resume is None:
+        session = DeltabSession(quiet_acro(), journal=journal, **said)
+    else:
+        session = DeltabSession.resume(quiet_acro(), _only_session(journal), outputs=False, **said)
     session.not_checked += list(cohort.declared)
     note_repairs(session, cohort.repairs)
     return session
@@ -121,21 +118,44 @@ def quiet_acro() -> Any:
 
 
 @contextlib.contextmanager
-def working_folder(out: Path) -> Iterator[Path]:
-    """A private working folder beside the output, gone afterwards; a killed run leaves it for `resume`."""
-    try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".session", dir=out.absolute().parent))
-    except OSError as error:
-        raise InputError(f"cannot write here ({error.strerror})", path=out.absolute().parent) from error
+def working_folder(plan: Plan, say: Say) -> Iterator[Path]:
+    """A private working folder beside the output. It stays where something was paid for, whatever became of the run."""
     import shutil
 
+    folder = plan.resume
+    try:
+        if folder is None:
+            parent = plan.out.absolute().parent
+            folder = Path(tempfile.mkdtemp(prefix=f".{plan.out.name}.", suffix=".session", dir=parent))
+    except OSError as error:
+        raise InputError(f"cannot write here ({error.strerror})", path=plan.out.absolute().parent) from error
     try:
         yield folder
     except OSError as error:
         raise InputError(
             f"the run could not be written ({error.strerror or type(error).__name__})",
-            path=out,
-            next_step="Free some space and run again; what was spent stays spent.",
+            path=plan.out,
+            next_step="Free some space and run again.",
         ) from error
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not _ordered(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            say(f"what was paid for is kept, sealed: the same command with --resume {folder} judges it again for no ε")
+
+
+def _ordered(folder: Path) -> bool:
+    """Whether a session in this working folder has ordered anything that was not refused: it may be paid for."""
+    steps = [step for path in folder.glob("*/journal.jsonl") for step in Journal(path.parent).steps()]
+    refused = {step["token"] for step in steps if step["step"] == "order_done" and step["how"] == "refused"}
+    return any(step["step"] == "order" and step["token"] not in refused for step in steps)
+
+
+def _only_session(folder: Path) -> Path:
+    """The session's folder in the working folder of a run."""
+    found = [path.parent for path in folder.glob("*/journal.jsonl")]
+    if len(found) != 1:
+        raise InputError(
+            "this is no working folder of a run that paid", path=folder, next_step="Name the one that the run printed."
+        )
+    return found[0]

@@ -51,6 +51,7 @@ class Plan:
     trust: Path | None = None
     cohort: str = "cohort"
     spend_anyway: bool = False
+    resume: Path | None = None  # working folder of a run that paid
 
 
 def read(plan: Plan) -> Cohort:

@@ -56,30 +56,45 @@ def release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) ->
         say("private training: the budget is spent before any noise is drawn")
         model = yield from train(session, plan, cohort, say)
     if model is not None:
-        session.release_weights(model)
-        if plan.moments and model.noisy_moments is not None:
-            session.release_moments(model)
-        confounds = confounds_of(cohort)
-        deltas = session.deltas(model, cohort.features_frame(), cohort.age, confounds, kind=plan.model)
+        yield from _after_the_spend(_of_model(session, plan, cohort, model, say))
+        return
+    say("fitting the model (it stays inside)")
+    if session.budget.n_is_secret():
+        yield "no N: an earlier release on these people was paid for under add_remove, which protects it"
     else:
-        say("fitting the model (it stays inside)")
-        if session.budget.n_is_secret():
-            yield "no N: an earlier release on these people was paid for under add_remove, which protects it"
-        else:
-            session.release_n()
-        choice = {"n_components": plan.n_components, **plan.components}
-        fill: Fill = "drop" if plan.feature_nans == "remove" else "median"
-        deltas, repairs = fitted_deltas(cohort, choice, plan.model, fill)
-        note_repairs(session, repairs)
-        yield (
-            "deltas come from a model without noise, fitted to these people: only statistics of them are asked for, "
-            "and their mean is 0 by construction; the error of the model is that of a 10-fold cross-validation"
-        )
-        if not session.budget.n_is_secret():
-            predicted = cross_validated_ages(cohort, choice, fill)
-            if predicted is not None:
-                session.release_prediction_error(predicted, cohort.age, validated=f"{FOLDS}-fold cross-validation")
+        session.release_n()
+    choice = {"n_components": plan.n_components, **plan.components}
+    fill: Fill = "drop" if plan.feature_nans == "remove" else "median"
+    deltas, repairs = fitted_deltas(cohort, choice, plan.model, fill)
+    note_repairs(session, repairs)
+    yield (
+        "deltas come from a model without noise, fitted to these people: only statistics of them are asked for, "
+        "and their mean is 0 by construction; the error of the model is that of a 10-fold cross-validation"
+    )
+    if not session.budget.n_is_secret():
+        predicted = cross_validated_ages(cohort, choice, fill)
+        if predicted is not None:
+            session.release_prediction_error(predicted, cohort.age, validated=f"{FOLDS}-fold cross-validation")
+    yield from _statistics(session, plan, cohort, deltas, None, say)
+
+
+def _of_model(session: DeltabSession, plan: Plan, cohort: Cohort, model: Any, say: Say) -> Iterator[str]:
+    """Everything that is asked of a private model."""
+    session.release_weights(model)
+    if plan.moments and model.noisy_moments is not None:
+        session.release_moments(model)
+    deltas = session.deltas(model, cohort.features_frame(), cohort.age, confounds_of(cohort), kind=plan.model)
     yield from _statistics(session, plan, cohort, deltas, model, say)
+
+
+def _after_the_spend(steps: Iterator[str]) -> Iterator[str]:
+    """ε is spent: what fails now is said as not done, and what came before it stands."""
+    try:
+        yield from steps
+    except OSError:
+        raise  # a full disk: the result is sealed, and the run is repeated with --resume
+    except Exception as error:
+        yield f"not done, all that was still asked for: {type(error).__name__}"
 
 
 def _statistics(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any, model: Any, say: Say) -> Iterator[str]:

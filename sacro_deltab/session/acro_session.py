@@ -26,6 +26,7 @@ from .guard import measured
 from .history import load_earlier
 from .ready import ready
 from .recording import record
+from .rejudging import rejudge
 from .releases import Planned, Preview, Releases
 from .report import session_html, session_text
 from .resume import resume
@@ -174,6 +175,15 @@ class DeltabSession(SessionCore, Releases):
         if membership_test:
             attack_trained(self, model, X, age, confounds, feature_names, basis=basis, bounds=bounds)
         return model
+
+    @measured
+    def rejudge(self) -> list[Entry]:
+        """Judge every output again with what is declared and attested now; nothing is measured, drawn or spent.
+
+        After `resume(…, declare=…, attest=…)`: facts given later count, and a paid result is not asked for twice.
+        """
+        self.require_open()
+        return rejudge(self)
 
     @property
     def private_models(self) -> list[PrivateModel]:
@@ -324,14 +334,14 @@ class DeltabSession(SessionCore, Releases):
         self.journal.remove()
 
     @classmethod
-    def resume(cls, acro: Any, journal: str | Path, **kwargs: Any) -> DeltabSession:
+    def resume(cls, acro: Any, journal: str | Path, *, outputs: bool = True, **kwargs: Any) -> DeltabSession:
         """Take a killed session up again from its working folder, with the same arguments as before.
 
         Recorded outputs come back as they were, and what was paid for comes back too: models in `private_models`,
         anything else when it is asked for again as before. Nothing is spent or drawn a second time once it was seen.
-        The rule set must have the digest it had.
+        The rule set must have the digest it had. With `outputs=False` all outputs are to be asked for again.
         """
-        return resume(cls, acro, Path(journal), kwargs)
+        return resume(cls, acro, Path(journal), kwargs, outputs=outputs)
 
     @property
     def _core(self) -> SessionCore:

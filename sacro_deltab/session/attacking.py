@@ -154,8 +154,9 @@ def attack_training(
             statement=statement,
             shadows=_FEW if slow else SHADOWS,
         )
-    except SacroDeltabError as error:
-        return _could_not(session, model, error.what)
+    except Exception as error:  # ε is spent: no test costs a model
+        why = error.what if isinstance(error, SacroDeltabError) else f"it ended with {type(error).__name__}"
+        return _could_not(session, model, why)
     attach(session, report)
     if report.verdict == "above_bound":
         say("THE MEMBERSHIP TEST DOES BETTER THAN THE NOISE ALLOWS: see inside/attack.json before anything leaves")

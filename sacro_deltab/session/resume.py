@@ -23,7 +23,9 @@ from .paid_models import taken_up
 Session = TypeVar("Session", bound=SessionCore)
 
 
-def resume(make: Callable[..., Session], acro: Any, folder: Path, kwargs: dict[str, Any]) -> Session:
+def resume(
+    make: Callable[..., Session], acro: Any, folder: Path, kwargs: dict[str, Any], *, outputs: bool = True
+) -> Session:
     """See `DeltabSession.resume`.
 
     What was paid for is there again: private models in `session.private_models`; anything else that was not recorded
@@ -54,6 +56,9 @@ def resume(make: Callable[..., Session], acro: Any, folder: Path, kwargs: dict[s
         if step["step"] == "config":
             session.config_changes.append(step["change"])
     for step in _kept(steps):
+        if not outputs:  # all is asked for again
+            session.journal.write("drop", {"name": step["entry"]["name"]})
+            continue
         _take_up(session, Entry.from_journal(step["entry"]), step["cells"], step.get("trace"))
     _take_up_paid(session, steps)
     _know_own_releases(session)

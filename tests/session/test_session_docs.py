@@ -35,6 +35,19 @@ def test_the_session_example_runs(place: Path, capsys: pytest.CaptureFixture[str
     assert [names[name].name for name in ("table", "n", "mean")] == ["mean_delta_by_site", "n_subjects", "all"]
 
 
+def test_what_happens_to_epsilon(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from sacro_deltab.run.starting import write_trial
+
+    write_trial(place)
+    (code,) = blocks("paid.md", "python")
+    exec(compile(code, "docs/paid.md", "exec"), {})
+    said = capsys.readouterr().out
+    assert "wait for: dp.trust_model, declared by the researcher" in said
+    assert "Entry(beta1: fail)" not in said and "beta1" in said
+    assert said.splitlines()[-1].split()[-1] == "1.0"
+    assert (place / "outputs" / "beta1.json").is_file() and (place / "outputs" / "folded_weights.json").is_file()
+
+
 def test_the_declaration_example_is_valid() -> None:
     from sacro_deltab.judging.said import read_said
     from sacro_deltab.rules import load_ruleset
