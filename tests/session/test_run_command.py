@@ -247,7 +247,7 @@ def test_more_features_than_people_reduce_first(cli: Run, place: Path) -> None:
     age, x = people(40, 60)
     write(place, age, x)
     code, out, err = cli("run", "--ages", "ages.csv", "--features", "idps.csv", "--n-components", "39", "--out", "out")
-    assert code in (1, 2) and "Traceback" not in out + err
+    assert code in (1, 2, 3) and "Traceback" not in out + err
 
 
 def test_more_components_than_people_are_refused_not_reduced(cli: Run, place: Path) -> None:
