@@ -126,6 +126,7 @@ def write_trial(folder: Path) -> list[str]:
     from ..ledger import open_ledger
     from ..ledger.trust import pin_ledger
     from ..privacy.basis import Basis
+    from .registering import register_table
 
     names = ("budget.db", "budget.db.key", "trust.json", "public.csv", "cohort.csv", "other.csv", "basis.json")
     _prepare(folder, (*names, *_TRIED))
@@ -142,6 +143,8 @@ def write_trial(folder: Path) -> list[str]:
     basis.save(folder / "basis.json")
     book = open_ledger(folder / "budget.db")
     book.register_bounds(basis.digest, "SIMULATED TRE staff")
+    for name, cohort in (("cohort.csv", "site-a"), ("other.csv", "site-b")):
+        register_table(book, folder / name, cohort, id_column="participant_id", who="SIMULATED TRE staff")
     pin_ledger(folder / "trust.json", book.id, book.head_key, node="local")
     for name, (role, facts) in _TRIED.items():
         who = f"SIMULATED {role.replace('_', ' ')}"

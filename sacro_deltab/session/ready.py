@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .core import SessionCore
 
 WEIGHTS = (BETA1, BETA2, BETA2SQ, FOLDED, YSQ_MEAN, YSQ_SLOPE, Y_MEAN)  # what noise is paid for
+_MODEL = (BETA1, FOLDED)
 _WHO = {"declared": "declared by the researcher (declare)", "attested": "said by TRE staff (attest)"}
 _PUBLIC = frozenset({"n", "n_node", "dp.adjacency"})  # known before any noise, where N is public
 
@@ -86,18 +87,18 @@ def ready(session: SessionCore, kinds: Sequence[str] = WEIGHTS, adjacency: str =
 
 
 def refuse_in_vain(session: SessionCore, adjacency: str) -> None:
-    """Refuse a training of which nothing could leave; nothing is spent then.
+    """Refuse a training whose model could not leave; nothing is spent then (means of age alone are not worth it).
 
     Raises
     ------
     InputError
-        Every weight waits for something that somebody must say first, or that no noise will mend.
+        Every form of the weights waits for something that somebody must say first, or that no noise will mend.
     """
-    stuck = {wait.kind for wait in waits(session, WEIGHTS, adjacency) if wait.stuck}
-    if len(stuck) < sum(kind in session.ruleset.outputs for kind in WEIGHTS):
+    stuck = {wait.kind for wait in waits(session, _MODEL, adjacency) if wait.stuck}
+    if len(stuck) < sum(kind in session.ruleset.outputs for kind in _MODEL):
         return
     raise InputError(
-        "nothing of this training could leave, so no ε was spent: " + "; ".join(ready(session, WEIGHTS, adjacency)),
+        "no weights of this training could leave, so no ε was spent: " + "; ".join(ready(session, WEIGHTS, adjacency)),
         next_step="Give the statements first (declare=, attest=; --declare, --attest), or spend all the same with "
         "spend_anyway=True (--spend-anyway).",
     )
