@@ -32,8 +32,13 @@ from sacro_deltab.session.acro_session import DeltabSession
 place, rng = Path(tempfile.mkdtemp()), np.random.default_rng(1)
 age = rng.uniform(45, 85, 300).round(1)
 X = pd.DataFrame({f"thickness_{i}": rng.normal(0, 1, 300) - 0.05 * age for i in range(4)})
-session = DeltabSession(quiet_acro(), cohort="site-a", people=[f"P{i}" for i in range(300)],
-                        ledger=place / "budget.db", journal=place / "journal")
+session = DeltabSession(
+    quiet_acro(),
+    cohort="site-a",
+    people=[f"P{i}" for i in range(300)],
+    ledger=place / "budget.db",
+    journal=place / "journal",
+)
 (entry,) = session.release("cv_mae", X, age, folds=5)
 assert entry.type == "cv_mae"
 assert entry.status == "review"  # nobody has declared or attested anything yet: `print(entry.explain())`
