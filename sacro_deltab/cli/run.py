@@ -49,6 +49,18 @@ def register(app: typer.Typer) -> None:
     app.command("demo", help=_DEMO)(demo)
 
 
+_Features = Annotated[
+    Path | None, typer.Option("--features", "--train-features", help="IDPs, one row a person, one column each.")
+]
+_Deltas = Annotated[
+    Path | None, typer.Option("--deltas", help="Deltas made elsewhere (predict, R, brainageR), one row a person.")
+]
+_Recipe = Annotated[
+    str, typer.Option("--recipe", help="private, or documents: the documents' own noise, without a guarantee.")
+]
+_EpsilonMean = Annotated[
+    float | None, typer.Option("--epsilon-mean", help="Release the mean delta with Laplace noise at this ε.")
+]
 # How J is chosen, and gaps are filled, where nothing is noised.
 _Nans = Annotated[
     str | None, typer.Option("--feature-nans", help="median or remove: missing features where nothing is noised.")
@@ -67,12 +79,8 @@ _Kaiser = Annotated[
 def run(
     out: Annotated[Path, typer.Option("--out", help="Folder to write; must not exist.")],
     ages: Annotated[Path | None, typer.Option("--ages", "--train-ages", help="Ages in years, one a row.")] = None,
-    features: Annotated[
-        Path | None, typer.Option("--features", "--train-features", help="IDPs, one row a person, one column each.")
-    ] = None,
-    deltas: Annotated[
-        Path | None, typer.Option("--deltas", help="Deltas made elsewhere (predict, R, brainageR), one row a person.")
-    ] = None,
+    features: _Features = None,
+    deltas: _Deltas = None,
     confounds: Annotated[
         Path | None, typer.Option("--confounds", "--conf", help="Confounds, one row a person.")
     ] = None,
@@ -96,13 +104,9 @@ def run(
     kaiser_guttman: _Kaiser = False,
     adjacency: Annotated[str, typer.Option("--adjacency", help="Neighbouring relation.")] = "zero_out_N_public",
     method: Annotated[str, typer.Option("--method", help="auto, moments or gradient.")] = "auto",
-    recipe: Annotated[
-        str, typer.Option("--recipe", help="private, or documents: the documents' own noise, without a guarantee.")
-    ] = "private",
+    recipe: _Recipe = "private",
     model: Annotated[str, typer.Option("--model", "--predict-model", help="Delta model.")] = "unbiased_quadratic",
-    epsilon_mean: Annotated[
-        float | None, typer.Option("--epsilon-mean", help="Release the mean delta with Laplace noise at this ε.")
-    ] = None,
+    epsilon_mean: _EpsilonMean = None,
     plots: Annotated[bool, typer.Option("--plots", help="Add a PNG of every table that may be shown.")] = False,
     moments: Annotated[bool, typer.Option("--moments", help="Also ask for the noised moments, for pooling.")] = False,
     rules: Annotated[str | None, typer.Option("--rules", help="Rule set: a name or a folder.")] = None,
