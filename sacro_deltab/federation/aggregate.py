@@ -215,6 +215,15 @@ def _limit(ruleset: RuleSet) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
+def _by_n(model: PooledModel | None, counts: Mapping[str, int]) -> bool | None:
+    """Whether the nodes' shares are their released N over the sum of all; None where no model was averaged."""
+    if model is None or not model.shares:
+        return None
+    total = sum(counts[node.name] for node in model.nodes)
+    wanted = [counts[node.name] / total for node in model.nodes]
+    return all(abs(share - part) <= 1e-9 for share, part in zip(model.shares, wanted, strict=True))
+
+
 def _judge(
     order: Order,
     ruleset: RuleSet,
@@ -236,7 +245,7 @@ def _judge(
         return results.Setting(
             way=how, noise_model=noise_model, disjoint=disjoint, every_formal=all(formal), count=len(nodes),
             smallest_n=min(counts[name] for name in rest), n=sum(counts[name] for name in rest), declared=declared,
-            route=route,
+            route=route, weighted_by_n=_by_n(model, counts),
         )  # fmt: skip
 
     found: list[PooledOutput] = []

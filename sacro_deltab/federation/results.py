@@ -36,6 +36,7 @@ class Setting:
     count: int
     declared: bool
     route: str | None
+    weighted_by_n: bool | None = None  # None where nothing was averaged
 
 
 def setting_facts(setting: Setting, *, document: OutputDocument) -> dict[str, Fact]:
@@ -61,6 +62,8 @@ def setting_facts(setting: Setting, *, document: OutputDocument) -> dict[str, Fa
     facts = {name: Fact(name, value, Provider.COMPUTED) for name, value in computed.items()}
     facts["nodes.disjoint"] = Fact("nodes.disjoint", setting.disjoint, Provider.DECLARED)
     facts["output.declared"] = Fact("output.declared", setting.declared, Provider.DECLARED)
+    if setting.weighted_by_n is not None:
+        facts["pooled.weighted_by_n"] = Fact("pooled.weighted_by_n", setting.weighted_by_n, Provider.COMPUTED)
     if setting.route is not None:
         facts["egress.route"] = Fact("egress.route", setting.route, Provider.ATTESTED)
     return facts

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from .coverage import coverage, to_json
-from .describe import rule_json, value_words
-from .model import RuleSet
+from .describe import effect_word, rule_json, value_words
+from .model import Rule, RuleSet
 
 TEMPLATE = "rule_book.html.j2"
 
@@ -22,11 +22,13 @@ def book_data(ruleset: RuleSet, words: Mapping[str, str]) -> dict[str, Any]:
         entry["examples"] = [_example(e) for e in entry["examples"]]
         entry["clauses"] = [_clause(ruleset, c, words) for c in rule.source]
         entry["decisions"] = [{"id": d, "choose": ruleset.decisions[d].choose} for d in rule.decision]
+        entry["marks"] = _marks(ruleset, rule, str(entry["effect"]))
         sections.setdefault(rule.section, []).append(entry)
     report = to_json(coverage(ruleset))
     return {
         "rule_set": {**ruleset.statement(), "title": ruleset.title},
         "profile": _profile(ruleset),
+        "filters": _filters(ruleset),
         "documents": [
             {"id": d.id, "title": d.title, "authority": d.authority, "sha256": d.sha256}
             for d in ruleset.documents.values()
@@ -49,6 +51,28 @@ def book_data(ruleset: RuleSet, words: Mapping[str, str]) -> dict[str, Any]:
         "coverage": {k: report[k] for k in ("clauses", "rules", "decisions", "examples")},
         "changes": [dict(change) for change in ruleset.changes],
     }
+
+
+def _marks(ruleset: RuleSet, rule: Rule, effect: str) -> str:
+    """Classes of a rule on the page, by which the filters know it."""
+    open_ones = any(ruleset.decisions[d].signed is None for d in rule.decision)
+    marks = [f"e-{effect}", *(f"k-{kind}" for kind in sorted(rule.outputs)), *(f"c-{clause}" for clause in rule.source)]
+    return " ".join([*marks, *(["unsigned"] if open_ones else [])])
+
+
+def _filters(ruleset: RuleSet) -> list[dict[str, Any]]:
+    """What the rules on the page can be narrowed to."""
+    cited = {c for rule in ruleset.rules for c in rule.source}
+    effects = list(dict.fromkeys(effect_word(rule) for rule in ruleset.rules))
+    choices: tuple[tuple[str, str, dict[str, str]], ...] = (
+        ("k-", "about", {o.name: o.label for o in ruleset.outputs.values()}),
+        ("e-", "that", dict(zip(effects, effects, strict=True))),
+        ("c-", "for clause", {c: c for c in ruleset.clauses if c in cited}),
+    )
+    return [
+        {"id": f"f-{mark[0]}", "label": label, "mark": mark, "options": list(words), "words": words}
+        for mark, label, words in choices
+    ]
 
 
 def _example(example: Mapping[str, Any]) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def deed_words(rule: Rule) -> str:
     how = {"decimal_places": "decimal places", "significant_figures": "significant figures"}
     for key, words in how.items():
         if key in args:
-            return f"round {what} to {args[key]} {words}"
+            return f"round {what} to {args[key]} {words if args[key] != 1 else words.removesuffix('s')}"
     return f"round {what} to the nearest {args['to_nearest']}"
 
 

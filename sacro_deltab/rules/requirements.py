@@ -74,13 +74,23 @@ def load_requirements(ruleset: RuleSet) -> Requirements:
     )
 
 
+def _kinds(ruleset: RuleSet) -> dict[str, tuple[str, ...]]:
+    """Kinds of output, and the groups of them that the vocabulary names."""
+    groups = {
+        group: tuple(o.name for o in ruleset.outputs.values() if o.cls in classes)
+        for group, classes in ruleset.groups.items()
+    }
+    return {**groups, **{name: (name,) for name in ruleset.outputs}}
+
+
 def _one(ruleset: RuleSet, marked: MarkedFile, rid: str, data: dict[str, Any]) -> Requirement:
     def conditions(key: str) -> tuple[Condition, ...]:
         found, wrong = read_conditions(marked, ("requirements", rid, key), data.get(key, {}), ruleset, allow_named=True)
         marked.problems.extend(wrong)
         return found
 
-    for key, known in (("clauses", ruleset.clauses), ("outputs", ruleset.outputs)):
+    kinds = _kinds(ruleset)
+    for key, known in (("clauses", ruleset.clauses), ("outputs", kinds)):
         for index, name in enumerate(data[key]):
             if name not in known:
                 place = marked.place("requirements", rid, key, index)
@@ -88,7 +98,7 @@ def _one(ruleset: RuleSet, marked: MarkedFile, rid: str, data: dict[str, Any]) -
     return Requirement(
         id=rid,
         clauses=tuple(data["clauses"]),
-        outputs=tuple(data["outputs"]),
+        outputs=tuple(dict.fromkeys(kind for name in data["outputs"] for kind in kinds.get(name, ()))),
         given=conditions("given"),
         breaks=conditions("breaks"),
         effect=data["effect"],

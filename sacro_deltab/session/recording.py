@@ -69,7 +69,7 @@ def entry_of(session: SessionCore, candidate: Candidate, judged: Judged, notes: 
         summary=summary(
             judged.status,
             told,
-            rule_set=f"{session.ruleset.id} {session.ruleset.version}",
+            rule_set=session.ruleset.name,
             marked=document is not None and any(MARK in row for row in document.rows),
         ),
         kept_inside=document is None,

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from rule_files import change, copy_rules
-from wide_mutations import mutate_widely, rule_mutations
+from wide_mutations import changes_nothing, mutate_widely, rule_mutations
 
 from sacro_deltab.rules import load_ruleset
 from sacro_deltab.rules.engine import decide
@@ -86,7 +86,7 @@ def test_a_rule_that_never_decides_changes_nothing(ruleset):
 def test_no_case_is_found_where_there_is_none(ruleset):
     rule = ruleset.rule("MP-09")
     assert passing(ruleset.facts, (), [rule]) is not None
-    assert passing(ruleset.facts, (), [rule], rule.require[0]) is None
+    assert passing(ruleset.facts, (), [rule], rule.require[:1]) is None
 
 
 def test_a_set_that_fails_its_own_tests_says_why(tmp_path):
@@ -114,16 +114,16 @@ def test_a_sample_of_wide_changes_is_noticed(ruleset):
     for rule, what, changed in drawn:
         other = dataclasses.replace(ruleset, rules=tuple(changed if r.id == rule.id else r for r in ruleset.rules))
         mine = tuple(one for one in asked.all if set(one.clauses) & set(rule.source))
-        if not gaps(other, Requirements(mine)):
+        if not gaps(other, Requirements(mine)) and not changes_nothing(ruleset, rule, changed):
             unnoticed.append(what)
-    assert len(unnoticed) <= 4, unnoticed  # the 98 % of the whole list
+    assert not unnoticed  # a change that is noticed by nothing and changes something
 
 
 @pytest.mark.soak
 def test_all_wide_changes_are_noticed(ruleset):
     report = mutate_widely(ruleset, load_requirements(ruleset))
     assert report.tried > 2000
-    assert report.share >= 0.98, report.survivors
+    assert not report.survivors
 
 
 @pytest.mark.parametrize("minimum", [10, 15, 30])

@@ -27,6 +27,20 @@ def test_the_book_stands_alone(ruleset):
         assert f'id="{link}"' in book, link
 
 
+def test_the_book_is_filtered_on_screen_without_a_script(ruleset):
+    book = render_book(ruleset)
+    for kind in ruleset.outputs:
+        assert f'<option value="{kind}">' in book
+        assert f'body:has(#f-k option[value="{kind}"]:checked) .rule:not(.k-{kind})' in book
+    marks = dict(re.findall(r'<section class="rule ([^"]+)" id="([A-Z]+-\d+)">', book))
+    found = {rule_id: set(classes.split()) for classes, rule_id in marks.items()}
+    mine = {"e-block", "k-beta1", "c-DT-M1"}
+    assert mine <= found["MP-01"]
+    assert "unsigned" not in found["MP-01"]  # it rests on no decision
+    assert "unsigned" in found["SC-02"]
+    assert "@page" in book
+
+
 def test_the_book_prints_the_documents_words_where_given(ruleset):
     assert "“exact words”" in render_book(ruleset, {"DT-C3": "exact words"})
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from sacro_deltab.rules.facts import Provider
 from sacro_deltab.rules.model import Rule, RuleSet
-from sacro_deltab.rules.prove import WAIVABLE, evidence_gaps, number_gaps, requirement_gaps, switched_off
+from sacro_deltab.rules.prove import WAIVABLE, decides, evidence_gaps, number_gaps, requirement_gaps, switched_off
 from sacro_deltab.rules.requirements import Requirements
 
 
@@ -53,6 +53,20 @@ def rule_mutations(rule: Rule) -> Iterator[tuple[str, Rule]]:
         yield f"{rule.id}: round part → {part}", replace(rule, deed_args=args)
 
 
+def changes_nothing(ruleset: RuleSet, rule: Rule, changed: Rule) -> bool:
+    """Whether other rules, no easier to waive, do the same wherever the change takes this one away (proved).
+
+    For a clause that is no longer cited they must cite it: the findings are one finding, with all its clauses.
+    """
+    lost, dropped = rule.outputs - changed.outputs, set(rule.source) - set(changed.source)
+    if not lost and not dropped:
+        return False
+    strict = [r for r in ruleset.rules if r.in_force and WAIVABLE.index(r.waivable) >= WAIVABLE.index(rule.waivable)]
+    others = [r for r in strict if r.id != rule.id and dropped <= set(r.source)]
+    rest = replace(ruleset, rules=(rule, *others))
+    return all(decides(rest, rule, kind) is None for kind in lost or rule.outputs)
+
+
 def _rules(ruleset: RuleSet, asked: Requirements) -> Iterator[tuple[str, bool]]:
     for rule in ruleset.rules:
         if not rule.in_force:
@@ -60,6 +74,8 @@ def _rules(ruleset: RuleSet, asked: Requirements) -> Iterator[tuple[str, bool]]:
         mine = [one for one in asked.all if set(one.clauses) & set(rule.source)]
         for what, changed in rule_mutations(rule):
             other = replace(ruleset, rules=tuple(changed if r.id == rule.id else r for r in ruleset.rules))
+            if changes_nothing(ruleset, rule, changed):
+                continue
             noticed = any(True for one in mine for _ in requirement_gaps(other, one))
             yield what, noticed or (not changed.in_force and any(True for _ in switched_off(other)))
 

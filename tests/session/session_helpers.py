@@ -46,12 +46,13 @@ def new_session(folder: Path, *, public: Any = (), **kwargs: Any) -> Any:
     kwargs.setdefault("people", [f"P{i:04d}" for i in range(400)])
     kwargs.setdefault("ledger", folder / "budget.db")
     kwargs.setdefault("journal", folder / ".sacro_deltab")
+    kwargs.setdefault("profile", folder / "profile.yaml")
     register(kwargs["ledger"], *public)
     registered = kwargs.pop("registered", kwargs["people"] is not None)
     if registered:
         register_people(kwargs["ledger"], kwargs["cohort"], kwargs["people"])
     acro = kwargs.pop("acro", None) or quiet_acro()
-    session = DeltabSession(acro, declare=DECLARE, attest=ATTEST, profile=folder / "profile.yaml", **kwargs)
+    session = DeltabSession(acro, declare=DECLARE, attest=ATTEST, **kwargs)
     return every_column_known(session) if registered else session
 
 
