@@ -16,7 +16,6 @@ HOUSE = "One home for every truth: the house rebuilt"
 POOLING = "Pooling that is never worse, a loop that closes, an engine for those who outgrow one machine"
 
 EXPECTED: dict[str, str] = {
-    "after_certificate": BUILT,
     "desk_everyday": DESK,
     "desk_names": BUILT,
     "engine": ATTACKER,
