@@ -47,13 +47,13 @@ def test_verify_takes_pooled_folders_too(world: World, tmp_path: Path) -> None:
     out = tmp_path / "pooled"
     signed = order(world, out, key=world.home / "aggregator.pem", passphrase=b"x")
     done = aggregate(signed, say)
-    said = run("verify", out, "--trust", world.trust).stdout
-    assert "authentic and complete" in said
-    assert "site-a, site-b" in said
-    data = json.loads(run("verify", out, "--trust", world.trust, "--json").stdout)
-    assert data["ok"] is True
+    said = run("verify", out, "--trust", world.trust, code=1).stdout  # nobody decided on what the nodes sent
+    assert "undecided at site-a: " in said and "undecided at site-b: " in said
+    assert "was changed" not in said
+    data = json.loads(run("verify", out, "--trust", world.trust, "--json", code=1).stdout)
+    assert data["ok"] is False and all(p.startswith("undecided at ") for p in data["problems"])
     assert data["pooled_id"] == done.pooled_id
-    run("verify-pooled", out, "--trust", world.trust, "--node", world.nodes["site-a"])
+    run("verify-pooled", out, "--trust", world.trust, "--node", world.nodes["site-a"], code=1)
     run("verify", out, "--trust", world.trust, "--at", "2031-01-01", code=1)
     (out / "pooled_model.json").write_text("{}")
     assert "was changed" in run("verify", out, "--trust", world.trust, code=1).stdout
