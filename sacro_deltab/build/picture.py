@@ -34,7 +34,7 @@ def png(width: int, height: int, rgb: bytes) -> bytes:
 def _pixels(document: OutputDocument) -> tuple[int, int, bytes]:
     import numpy as np  # matplotlib takes half a second: only those who draw pay for it
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure  # late: matplotlib is heavy
 
     place = (
         next(i for i, c in enumerate(document.columns) if i and c.role == "value")

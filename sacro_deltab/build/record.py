@@ -8,15 +8,13 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.findings import Effect, Finding
 from ..base.names import plain_signs
 from ..kinds.plots import PLOT
 from ..outputs.document import MARK, OutputDocument
-
-if TYPE_CHECKING:
-    from ..rules import RuleSet
+from ..rules import RuleSet
 
 CELL_CHECK = "sacro_deltab suppression"  # one key for primary and complementary cells alike
 BROKEN = "the check could not be completed, so the output stays inside"

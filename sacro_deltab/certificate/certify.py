@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.canonical import MAX_BYTES, read_canonical
 from ..base.digests import digest_file
@@ -18,22 +18,22 @@ from ..base.strict import DATA, parse
 from ..base.verdicts import exit_code, worst
 from ..base.writing import write_file
 from ..judging.report import Report
+from ..ledger import Ledger, open_ledger
+from ..ledger.trust import Trust
 from .envelope import ParsedEnvelope, parse_envelope, sign
 from .inside import ensure_salt, inside_digest
 from .keys import SigningKey, refuse_key_inside
 from .layout import CERTIFIED, ENVELOPE, ENVELOPES, INSIDE, RESULTS, SHOWN, STATEMENT, Inventory, scan
+from .page import render_page
 from .policy import Policy
+from .review import load_record, opened_answers, read_submissions
 from .seal import INSIDE_STATEMENT, write_checksum, write_inside_statement
 from .shown import shown_envelope
 from .statement import INSIDE_SUBJECT, Context, build, in_full, statement_bytes
-from .types import schema_problems
+from .types import SUPPORTED, schema_problems
 from .verify import verify_path
 from .verify_files import subjects_of
 from .viewer import read_results
-
-if TYPE_CHECKING:
-    from ..ledger import Ledger
-    from ..ledger.trust import Trust
 
 PAGE = "certificate.html"
 _NOT_ITS_OWN = Finding(("session-statement",), "output", Effect.BLOCK, "The session's own statement does not hold.")
@@ -146,7 +146,6 @@ def _write_inside(
     context: Context,
 ) -> bytes:
     """Write what certifying adds to `inside/`, then build the statement whose digest covers it."""
-    from .page import render_page
 
     if inventory.inside is not None:
         ensure_salt(folder / INSIDE)
@@ -184,7 +183,6 @@ def _countersign(folder: Path, key: SigningKey, role: str, request: Request, mom
 
 def _alone(trust: Trust) -> Trust:
     """The same trust with only the tool's threshold: the others are what is being collected."""
-    from dataclasses import replace
 
     return replace(
         trust,
@@ -198,7 +196,6 @@ def read_ledger(
     """The ledger's id, heads and totals as read now, and why `formal` and `pass` may not be signed."""
     if request.ledger is None:
         return None, ["no ledger was given"]
-    from ..ledger import open_ledger
 
     try:
         ledger = open_ledger(request.ledger, create=False, read_only=True)
@@ -256,7 +253,6 @@ def _session_statement(inventory: Inventory) -> Mapping[str, Any]:
 
 def schema_problems_or_type(statement: Mapping[str, Any]) -> list[str]:
     """Faults of a statement of any supported type; a type that is not supported is one."""
-    from .types import SUPPORTED
 
     if statement.get("predicateType") not in SUPPORTED:
         return ["an unknown predicate type"]
@@ -315,7 +311,6 @@ def _evidence(inventory: Inventory) -> Mapping[str, Any] | None:
 
 def _answers(folder: Path, certificate_id: str, trust: Trust, moment: datetime) -> list[dict[str, Any]]:
     """Opened reviews of the files as they are; none where there is no valid earlier certificate."""
-    from .review import load_record, opened_answers, read_submissions
 
     try:
         record = load_record(folder)

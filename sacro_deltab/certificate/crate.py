@@ -12,21 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from ..base.errors import CertificateError, InputError
 from ..base.opening import read_member
 from ..base.verdicts import NOTHING
+from ..ledger.trust import Trust, load_trust
 from .bagit import write_bag
 from .layout import CONFIG, ENVELOPE, ENVELOPES, STATEMENT, Inventory, scan
 from .policy import draft_mark
+from .review import load_record, read_submissions, status
 from .session_workflow import FOLDER, workflow_files
 from .session_workflow import PROFILE as WORKFLOW_PROFILE
 from .verify import VerifyResult, verify_path
-
-if TYPE_CHECKING:
-    from ..ledger.trust import Trust
 
 PROFILE = "https://w3id.org/5s-crate/0.4"
 DISCLOSURE = "https://w3id.org/shp#DisclosureCheck"
@@ -94,8 +93,6 @@ def _turned_down(
     inventory: Inventory, predicate: Mapping[str, Any], trust: Trust | Path, moment: datetime
 ) -> list[str]:
     """Files that a checker refused or returned: a disclosure check by people has then failed."""
-    from ..ledger.trust import load_trust
-    from .review import load_record, read_submissions, status
 
     answers = predicate["people"]["answers"]
     found = {a["file"] for a in answers if a["decision"] != "accept"}

@@ -12,14 +12,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..base.canonical import canonical_json, decode_base64, encode_base64, read_canonical
+from ..base.canonical import MAX_BYTES, canonical_json, decode_base64, encode_base64, read_canonical
 from ..base.errors import CertificateError, UnreadableError
+from ..base.opening import read_member
+from .keys import SigningKey
 from .layout import ENVELOPE
 from .statement import PAYLOAD_TYPE
 
 if TYPE_CHECKING:
     from ..ledger.trust import Trust, TrustedKey
-    from .keys import SigningKey
 
 _SIGNATURE_BYTES = 64
 
@@ -83,7 +84,7 @@ def _signature(entry: Any, path: object) -> tuple[str, bytes]:
 
 def sign(payload: bytes, key: SigningKey, before: tuple[tuple[str, bytes], ...] = ()) -> ParsedEnvelope:
     """Sign `payload`, keeping earlier signatures by other keys."""
-    from securesystemslib.dsse import Envelope
+    from securesystemslib.dsse import Envelope  # late: securesystemslib is heavy
     from securesystemslib.signer import CryptoSigner, SSlibKey  # type: ignore[attr-defined]
 
     public = SSlibKey.from_crypto(key.private.public_key(), keyid=key.keyid)
@@ -94,13 +95,13 @@ def sign(payload: bytes, key: SigningKey, before: tuple[tuple[str, bytes], ...] 
 
 def good_signature(envelope: ParsedEnvelope, keyid: str, value: bytes, public_pem: str) -> bool:
     """Whether one signature is by the key of `public_pem`; False for anything that is not an Ed25519 key."""
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # late: cryptography is heavy
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
-    from securesystemslib.dsse import Envelope
+    from securesystemslib.dsse import Envelope  # late: securesystemslib is heavy
     from securesystemslib.exceptions import UnverifiedSignatureError
     from securesystemslib.signer import Signature, SSlibKey  # type: ignore[attr-defined]
 
-    from ..ledger.trust import key_id
+    from ..ledger.trust import key_id  # late: brings sqlalchemy
 
     try:
         public = load_pem_public_key(public_pem.encode("ascii"))
@@ -155,7 +156,5 @@ def check_signatures(
 
 def read_envelope(path: Path) -> ParsedEnvelope:
     """Read an envelope file."""
-    from ..base.canonical import MAX_BYTES
-    from ..base.opening import read_member
 
     return parse_envelope(read_member(path, limit=2 * MAX_BYTES), path=path.name)

@@ -76,10 +76,10 @@ def keygen(
     InputError
         The file exists, the role is unknown, or the trust file cannot be read or written.
     """
-    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives import serialization  # late: cryptography is heavy
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from ..ledger.trust import ROLES, add_key, load_trust
+    from ..ledger.trust import ROLES, add_key, load_trust  # late: brings jsonschema_rs, sqlalchemy
 
     if role not in ROLES:
         raise InputError(f"there is no role {role!r}.", next_step=f"use one of {', '.join(ROLES)}.")
@@ -118,9 +118,9 @@ def load_key(path: Path, passphrase: bytes) -> SigningKey:
     UnreadableError
         Missing, not a key of this kind, not encrypted, or another passphrase.
     """
-    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.exceptions import UnsupportedAlgorithm  # late: cryptography is heavy
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # late: cryptography is heavy
 
     data = read_file(path)
     if b"-----BEGIN ENCRYPTED PRIVATE KEY-----" not in data or len(data) > _KEY_LIMIT:
@@ -137,9 +137,9 @@ def load_key(path: Path, passphrase: bytes) -> SigningKey:
 
 
 def _signing_key(private: Ed25519PrivateKey, path: Path) -> SigningKey:
-    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives import serialization  # late: cryptography is heavy
 
-    from ..ledger.trust import key_id
+    from ..ledger.trust import key_id  # late: brings jsonschema_rs, sqlalchemy
 
     pem = (
         private.public_key()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.canonical import MAX_BYTES, canonical_json, read_canonical
 from ..base.errors import CertificateError, InputError, UnreadableError
@@ -20,10 +20,8 @@ from ..base.writing import write_file
 from ..ledger.trust import Trust, load_trust
 from ..rules.seals import NOBODY, Seal, Seals
 from .envelope import ParsedEnvelope, good_signature, parse_envelope, sign
+from .keys import SigningKey
 from .types import STATEMENT_TYPE, TYPE_ROOT
-
-if TYPE_CHECKING:
-    from .keys import SigningKey
 
 LAW_TYPE = TYPE_ROOT + "law/v1"
 ROLE = "dac"

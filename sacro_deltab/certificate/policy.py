@@ -50,7 +50,7 @@ class Policy:
 
 def policy_of(ruleset: RuleSet) -> Policy:
     """Read a loaded rule set."""
-    from ..rules import messages
+    from ..rules import messages  # late: brings jsonschema_rs, yaml
 
     profile = ruleset.profile
     return Policy(

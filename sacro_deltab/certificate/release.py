@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.errors import CertificateError, InputError, RefusedError
 from ..base.names import shown
@@ -18,14 +18,12 @@ from ..base.strict import DATA, parse
 from ..base.verdicts import NOTHING
 from ..base.writing import write_file
 from ..build.results import dumped
+from ..ledger.trust import Trust
 from .decisions import ACCEPTED, WORDS, Decisions, asked, decisions_in, decisions_of
 from .layout import ENVELOPE, RESULTS, SHOWN, Inventory, scan
 from .verify import verify_path
 from .viewer import as_certified
 from .zips import release_bytes
-
-if TYPE_CHECKING:
-    from ..ledger.trust import Trust
 
 
 @dataclass(frozen=True)

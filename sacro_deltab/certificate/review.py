@@ -29,6 +29,7 @@ from ..base.strict import parse
 from ..base.verdicts import NOTHING
 from .envelope import parse_envelope, sign
 from .inside import inside_digest
+from .keys import SigningKey
 from .layout import CERTIFIED, ENVELOPE, ENVELOPES, INSIDE, REVIEW, STATEMENT, Inventory, scan
 from .seal import INSIDE_STATEMENT
 from .statement import INSIDE_SUBJECT, STATEMENT_TYPE, in_full, utc_now
@@ -51,7 +52,6 @@ from .votes import (
 
 if TYPE_CHECKING:
     from ..ledger.trust import Trust
-    from .keys import SigningKey
 
 
 def load_record(folder: Path, *, changed: list[str] | None = None) -> Record:
@@ -313,9 +313,9 @@ def _write(folder: Path, name: str, data: bytes) -> None:
 
 
 def _sealing_key(key: SigningKey) -> Any:
-    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives import hashes  # late: cryptography is heavy
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # late: cryptography is heavy
 
     seed = key.private.private_bytes_raw()
     return ChaCha20Poly1305(HKDF(hashes.SHA256(), 32, None, b"sacro_deltab sealed review 1").derive(seed))
@@ -328,7 +328,7 @@ def _encrypt(key: SigningKey, data: bytes, certificate_id: str) -> bytes:
 
 
 def _decrypt(key: SigningKey, data: bytes, record: Record) -> bytes:
-    from cryptography.exceptions import InvalidTag
+    from cryptography.exceptions import InvalidTag  # late: cryptography is heavy
 
     try:
         opened: bytes = _sealing_key(key).decrypt(data[:12], data[12:], record.predicate["certificate_id"].encode())

@@ -22,6 +22,7 @@ from ..base.opening import read_member
 from ..base.strict import DATA, parse
 from ..base.verdicts import NOTHING, verdict_on
 from ..judging.report import Report
+from ..rules import load_ruleset
 from .findings import PreparedOutput, prepare_outputs
 from .inside import ALGORITHM, inside_digest, salted_sha256
 from .layout import ATTACK, CERTIFIED, ENVELOPES, RESULTS, STATEMENT, STRUCTURE, Inventory, scan
@@ -92,8 +93,6 @@ def make_context(
 ) -> Context:
     """The context of an unsigned session statement."""
     if ruleset is None:
-        from ..rules import load_ruleset
-
         ruleset = load_ruleset()
     policy = ruleset if isinstance(ruleset, Policy) else policy_of(ruleset)
     return Context(

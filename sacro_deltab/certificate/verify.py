@@ -10,12 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.canonical import MAX_BYTES, read_canonical
 from ..base.errors import CertificateError, InputError, SacroDeltabError, UnreadableError
 from ..base.names import shown
 from ..base.verdicts import NOTHING
+from ..ledger import open_ledger
+from ..ledger.trust import Trust, load_trust
+from ..rules import load_ruleset
 from . import verify_files as files
 from .decisions import asked, decisions_in, decisions_of, not_accepted
 from .envelope import ParsedEnvelope, check_signatures, parse_envelope
@@ -29,9 +32,6 @@ from .types import (
     check_type,
     schema_problems,
 )
-
-if TYPE_CHECKING:
-    from ..ledger.trust import Trust
 
 DECISIONS = "decisions"
 CLOCK_SKEW = timedelta(hours=24)
@@ -167,8 +167,6 @@ def verify_path(
         know (exit 2). Everything else is a failed check in the result.
     """
     if isinstance(trust, (str, Path)):
-        from ..ledger.trust import load_trust
-
         _refuse_inside(Path(trust), Path(path))
         trust = load_trust(trust)
     source = open_source(Path(path), released=released)
@@ -237,7 +235,6 @@ def _policy(run: _Run, predicate: Mapping[str, Any]) -> None:
     if run.rules is None and run.profile is None:
         run.skip("policy", f"{name}, sha256 {policy['sha256'][:16]}…: give --rules to compare it with a rule set")
         return
-    from ..rules import load_ruleset
 
     given = load_ruleset(run.rules, profile=run.profile, seals=committee(run.trust, run.at))
     same = (given.id, given.version, given.sha256) == (policy["id"], policy["version"], policy["sha256"])
@@ -290,7 +287,6 @@ def ledger_problems(url: str, block: Mapping[str, Any] | None) -> list[str]:
     """Why a ledger does not stand behind the `privacy.ledger` block of a record."""
     if block is None:
         return ["the record names no ledger, and one was given"]
-    from ..ledger import open_ledger
 
     try:
         ledger = open_ledger(url, create=False, read_only=True)

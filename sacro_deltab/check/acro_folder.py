@@ -22,6 +22,7 @@ from .context import Context
 from .detect import screen
 from .folder import SUMMARIES
 from .records import FileRef, Record
+from .session_folder import keeps_inside
 
 _COUNT_METHODS = frozenset({"crosstab", "pivot_table"})
 _ASK = ("Do the groups, exclusions and earlier releases of this table leave no small group to be worked out?",)
@@ -104,8 +105,6 @@ def _file(
     report.sha256, report.n_bytes, report.kind = snapshot.sha256, len(snapshot.data), content.kind
     report.inventory = [item.line() for item in content.items[:60]]
     if ref.name in SUMMARIES:
-        from .session_folder import keeps_inside
-
         report.kept_inside = keeps_inside(record)
         report.add(note("kept-inside", Effect.BLOCK, "ACRO's own summary says: do not release."))
         return report

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.errors import InputError, SacroDeltabError, UnreadableError
 from ..base.findings import Effect, note
@@ -18,6 +18,9 @@ from ..inert.limits import DEFAULT, Limits
 from ..inert.reading import read_content
 from ..inert.snapshot import Snapshot, take
 from ..judging.report import FileReport, Report, attempted, broke_off
+from ..judging.said import read_said
+from ..rules import RuleSet, load_waivers
+from ..rules.judging import judging_ruleset
 from .acro_folder import check_acro
 from .context import Context
 from .facts_file import read_facts
@@ -25,15 +28,13 @@ from .folder import CERTIFICATES, STRUCTURE_FOLDERS, Entry, list_folder, listing
 from .hidden_n import recovered_ns
 from .known import Known
 from .ledger_check import LedgerView, open_view, pins
+from .recompute.cohort_check import read_cohort_facts
 from .records import Record, parse_results
 from .session_evidence import read_evidence_part
-from .session_folder import Parts, check_session
+from .session_folder import Parts, check_session, is_special
 from .session_state import Session
 from .single import check_file
 from .structure import checksum_findings, inside_findings, read_json_part, threshold_findings, unlisted_findings
-
-if TYPE_CHECKING:
-    from ..rules import RuleSet
 
 
 def check_paths(
@@ -79,8 +80,6 @@ def check_paths(
     """
     context = _context(ruleset, profile, facts_file, cohort, trust, waivers, today, limits)
     if declare is not None:
-        from ..judging.said import read_said
-
         context.declared = read_said(declare, "researcher", context.ruleset)
     report = Report(context.rule_set_json())
     profile_info = context.ruleset.profile
@@ -132,12 +131,10 @@ def _context(
     today: date | None,
     limits: Limits,
 ) -> Context:
-    from ..certificate.law import committee
-    from ..rules import load_waivers
-    from ..rules.judging import judging_ruleset
+    from ..certificate.law import committee  # late: brings sqlalchemy
 
     if isinstance(trust, str | Path):
-        from ..ledger.trust import load_trust
+        from ..ledger.trust import load_trust  # late: brings sqlalchemy
 
         trust = load_trust(trust)
     seals = committee(trust)
@@ -156,8 +153,6 @@ def _context(
         limits=limits,
     )
     if cohort is not None:
-        from .recompute.cohort_check import read_cohort_facts
-
         context.cohort = read_cohort_facts(cohort, context.ruleset.parameters)
         context.known.add_ns([context.cohort.n])
         context.known.columns = context.cohort.file.sorted_columns()
@@ -306,7 +301,6 @@ def _check_results_folder(
 
 
 def _paper(record: Record, has_inside: bool, ours: list[Record]) -> bool:
-    from .session_folder import is_special
 
     return bool(ours or has_inside) and is_special(record)
 

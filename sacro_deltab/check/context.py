@@ -8,11 +8,11 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from ..inert.limits import DEFAULT, Limits
+from ..rules import RuleSet
 from .facts_file import FactsFile
 from .known import Known
 
 if TYPE_CHECKING:
-    from ..rules import RuleSet
     from .recompute.cohort_check import CohortFacts
 
 

@@ -10,6 +10,8 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from ..base.findings import Effect, Finding, note
 from ..inert.content import ArrayInfo, Content, last_name
 from ..kinds.per_subject import BY_NAME
@@ -40,7 +42,6 @@ def released_matches(values: array[float], known: Known) -> Iterator[str]:
 
 def cohort_matches(values: array[float], known: Known) -> Iterator[str]:
     """Cohort columns that this vector is, up to order, shift and scale, whole or in part."""
-    import numpy as np
 
     v = np.sort(as_array(values))
     if len(v) < 5 or float(v.std()) == 0:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.digests import sha256_hex
 from ..base.errors import SacroDeltabError, UnreadableError
 from ..base.findings import Effect, Finding, note
 from ..base.strict import parse
@@ -40,7 +41,7 @@ class LedgerView:
 
     def protects_n(self, cohort: str, unit: str) -> bool:
         """Whether a release under add_remove, which protects N, was paid for on this cohort (any, where unreadable)."""
-        from ..ledger.canonical import partition_key
+        from ..ledger.canonical import partition_key  # late: brings sqlalchemy
 
         try:
             return partition_key(cohort, unit) in self.protected
@@ -49,7 +50,7 @@ class LedgerView:
 
     def knows_people(self, cohort: str, unit: str) -> bool:
         """Whether a session of this cohort was held on people whom TRE staff had registered."""
-        from ..ledger.canonical import partition_key
+        from ..ledger.canonical import partition_key  # late: brings sqlalchemy
 
         try:
             return partition_key(cohort, unit) in self.registered
@@ -88,7 +89,7 @@ def open_view(url: str | Path | None, pinned: list[Mapping[str, str]], *, named:
                 )
             )
         return view
-    from ..ledger import open_ledger
+    from ..ledger import open_ledger  # late: brings sqlalchemy
 
     try:
         view.ledger = open_ledger(url, create=False, pins=pinned, read_only=True)
@@ -174,7 +175,7 @@ def statement_findings(view: LedgerView, spend: int | None, entry: Mapping[str, 
 
 def cohort_findings(view: LedgerView, spend: int, made: Mapping[str, Any]) -> Iterable[Finding]:
     """The cohort that the evidence names is the one whose budget paid: it chooses which releases protect its N."""
-    from ..ledger.canonical import partition_key
+    from ..ledger.canonical import partition_key  # late: brings sqlalchemy
 
     try:
         own: str | None = partition_key(str(made["cohort"]), made["unit"])
@@ -214,8 +215,7 @@ NOT_COMPARED = "whether the cohort's ids are those of the session: only the ledg
 def other_people(view: LedgerView, cohort: str, unit: str, ids: Sequence[str]) -> bool | None:
     """Whether the people of `--cohort` are others than those under whose ids the ledger paid; None where nothing here
     can compare them."""
-    from ..base.digests import sha256_hex
-    from ..ledger.canonical import partition_key
+    from ..ledger.canonical import partition_key  # late: brings sqlalchemy
     from ..ledger.people import packed
 
     if view.ledger is None or not view.counts:

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from ..base.canonical import read_canonical
 from ..base.errors import SacroDeltabError
 from ..base.findings import Effect, Finding, note
 from ..build.results import CERTIFICATE
+from ..certificate.types import check_type, schema_problems
 from ..judging.report import FileReport
 from .folder import CERTIFICATES
+from .session_state import Session
 
 if TYPE_CHECKING:
     from ..certificate.envelope import ParsedEnvelope
-    from .session_state import Session
 
 ENVELOPE = "certificate.dsse.json"
 _STEP = "Run `sacro-deltab certify` or finalise the session again; never edit a certificate."
@@ -39,14 +41,13 @@ def judge_certificate(session: Session, report: FileReport) -> None:
 
 def _text(session: Session, data: bytes) -> Iterator[Finding]:
     """The text that the viewer shows: what the envelope makes, byte for byte."""
-    from ..certificate.shown import shown_envelope
+    from ..certificate.shown import shown_envelope  # late: brings scipy, threadpoolctl
 
     if shown_envelope(session.files[ENVELOPE].data) != data:
         yield note("certificate", Effect.BLOCK, f"{CERTIFICATE} is not the text of the signed record.", next_step=_STEP)
 
 
 def _statement(session: Session, data: bytes) -> Iterator[Finding]:
-    from ..base.canonical import read_canonical
 
     statement = read_canonical(data, path="certificate.json", what="statement")
     yield from _subjects(session, statement)
@@ -70,7 +71,7 @@ def _subjects(session: Session, statement: Any) -> Iterator[Finding]:
 
 def _rebuilt(session: Session, statement: Any) -> Iterator[Finding]:
     """The same statement made again from this folder: every byte must follow from it."""
-    from ..certificate.statement import departures
+    from ..certificate.statement import departures  # late: brings scipy, threadpoolctl
 
     parts = departures(session.root, statement, session.evidence, session.context.ruleset)
     if parts:
@@ -85,7 +86,7 @@ def _rebuilt(session: Session, statement: Any) -> Iterator[Finding]:
 
 
 def _envelope(session: Session, data: bytes) -> Iterator[Finding]:
-    from ..certificate.envelope import parse_envelope
+    from ..certificate.envelope import parse_envelope  # late: brings scipy, threadpoolctl
     from ..certificate.seal import placeholder_envelope
 
     if data == placeholder_envelope():
@@ -94,7 +95,6 @@ def _envelope(session: Session, data: bytes) -> Iterator[Finding]:
     envelope = parse_envelope(data)
     if envelope.to_bytes() != data:
         yield note("certificate", Effect.BLOCK, "The envelope holds more than payload and signatures.", next_step=_STEP)
-    from ..base.canonical import read_canonical
 
     statement = read_canonical(envelope.payload, path="certificate.dsse.json", what="statement")
     yield from _nothing_else(statement)
@@ -104,7 +104,6 @@ def _envelope(session: Session, data: bytes) -> Iterator[Finding]:
 
 def _nothing_else(statement: Any) -> Iterator[Finding]:
     """A signed statement may be of another check than this one, but it holds what statements hold and no more."""
-    from ..certificate.types import check_type, schema_problems
 
     check_type(statement)
     problems = schema_problems(statement)
@@ -113,7 +112,7 @@ def _nothing_else(statement: Any) -> Iterator[Finding]:
 
 
 def _signatures(session: Session, envelope: ParsedEnvelope, statement: Any) -> Iterator[Finding]:
-    from ..certificate.envelope import check_signatures
+    from ..certificate.envelope import check_signatures  # late: brings scipy, threadpoolctl
 
     trust = session.context.trust
     if trust is None:

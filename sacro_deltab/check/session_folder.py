@@ -18,6 +18,7 @@ from ..judging.plausible import repeated_types
 from ..judging.report import PAPER, FileReport, attempted, broke_off
 from .folder import CERTIFICATES, SUMMARIES
 from .ledger_check import NOT_COMPARED, other_people
+from .paper_check import judge_certificate
 from .rebuilt import output_findings, rebuild, stub_findings
 from .records import FileRef, Record
 from .session_evidence import evidence_findings, learn
@@ -195,7 +196,6 @@ def _judge_paper(session: Session, record: Record, report: FileReport) -> None:
         report.add(note("kept-inside", Effect.BLOCK, "ACRO's own summary says: do not release."))
         session.report.kept_inside.append(report.file)
         return
-    from .paper_check import judge_certificate
 
     report.type = PAPER
     judge_certificate(session, report)

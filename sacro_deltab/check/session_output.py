@@ -9,11 +9,13 @@ from ..base.errors import InputError, SacroDeltabError
 from ..base.findings import Effect, Finding, note
 from ..inert.reading import IMAGES
 from ..judging.documents import marked_rows
-from ..judging.judge import Judged
+from ..judging.judge import Judged, judge_output
 from ..judging.plausible import cells_of_text, linked, shape_findings
 from ..judging.report import FileReport
 from ..kinds.plots import PLOT
+from ..measure.table_audit import TableAudit
 from ..outputs import MARK, OutputDocument
+from ..rules import decide
 from ..rules.facts import Fact, Facts, Provider, facts_from_json
 from .attack_report import attack_findings
 from .detect import screen
@@ -142,7 +144,6 @@ class _Recorded:
 
     def audit(self, suppressed: frozenset[str]) -> Any:
         """Counts of what falls."""
-        from ..measure.table_audit import TableAudit
 
         del suppressed
         return TableAudit(self._tables.recoverable.get(self._name, 0), self._tables.package)
@@ -155,7 +156,6 @@ def _judge_document(
     shared: FileReport,
     proved: bool,
 ) -> None:
-    from ..judging.judge import judge_output
 
     raw = _raw(entry, shared)
     if raw is None:
@@ -302,7 +302,6 @@ def _declared_otherwise(session: Session, facts: Facts) -> Iterator[Finding]:
 
 
 def _judge_plot(session: Session, entry: Mapping[str, Any], shared: FileReport) -> None:
-    from ..rules import decide
 
     facts = facts_from_json(entry["facts"], recorded=True)
     facts = facts.with_facts(
@@ -325,7 +324,6 @@ def _judge_plot(session: Session, entry: Mapping[str, Any], shared: FileReport) 
 
 def judge_withheld(session: Session, entry: Mapping[str, Any]) -> Iterator[Finding]:
     """Whether the rules lead to the reasons that the note of a withheld output states."""
-    from ..judging.judge import judge_output
 
     shared = FileReport(str(entry["name"]))
     raw = _raw(entry, shared)

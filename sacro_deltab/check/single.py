@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -14,12 +15,14 @@ from ..inert.reading import EXPORT, IMAGES, read_content, unpack
 from ..inert.snapshot import Snapshot
 from ..inert.tabular import TableData
 from ..judging.documents import document_of_csv, document_of_json, marked_rows, stem_of
+from ..judging.judge import judge_output
 from ..judging.plausible import shape_findings
 from ..judging.report import FileReport
 from ..kinds.per_subject import KINDS as PER_SUBJECT
 from ..kinds.plots import PLOT
 from ..kinds.registry import KINDS
 from ..outputs import MARK, OutputDocument
+from ..rules import facts_required
 from ..rules.facts import Fact, Facts, Part, Provider
 from ..rules.types import Decision
 from .context import Context
@@ -101,7 +104,6 @@ def _check_archive(snapshot: Snapshot, packed: tuple[str, bytes], context: Conte
 
 
 def _members(kind: str, data: bytes, name: str, context: Context) -> Iterable[Member]:
-    import io
 
     return (
         read_members(io.BytesIO(data), name, context.limits) if kind == "zip" else read_tar(data, name, context.limits)
@@ -245,7 +247,6 @@ def _without_noise(facts: Facts) -> Facts:
 def _required(output_type: str, context: Context) -> list[str]:
     if output_type not in context.output_types:
         return [f"a rule for outputs of type {output_type}"]
-    from ..rules import facts_required
 
     measured = {"output.known", "output.format", "output.rows", "shape.length", "rounding.done", "evidence.complete"}
     needed = sorted(set(facts_required(context.ruleset, output_type)) - measured)
@@ -284,7 +285,6 @@ def apply_rules(
     report: FileReport, facts: Facts, document: OutputDocument, context: Context, *, sha256: str | None = None
 ) -> Decision | None:
     """Judge a document that arrived as it would leave: it must already be what the rules would make of it."""
-    from ..judging.judge import judge_output
 
     try:
         judged = judge_output(

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ..base.errors import InputError
 from ..base.findings import Effect, Finding, note
 from ..inert.tabular import TableData
 from ..judging.documents import marked_rows
+from ..judging.judge import Judged, judge_output
 from ..judging.report import FileReport
 from ..kinds.kind import Measured
 from ..kinds.registry import KINDS
 from ..outputs import MARK, OutputDocument
 from ..rules.facts import Fact, Facts, FactValue, Part, Provider
+from .context import Context
 from .recompute.cohort_check import compare
-
-if TYPE_CHECKING:
-    from ..judging.judge import Judged
-    from .context import Context
-    from .recompute.cohort_deltas import Source
+from .recompute.cohort_deltas import Source
 
 # What a file and a cohort cannot tell. Each stands as the sentence of a question: the verdict is at best review.
 _UNSAID: dict[str, tuple[FactValue, Provider]] = {
@@ -125,7 +122,6 @@ def _judged(
     digest: str | None,
     marked: frozenset[str],
 ) -> Judged | None:
-    from ..judging.judge import judge_output
 
     assert context.cohort is not None
     try:

@@ -57,7 +57,7 @@ def attack(problems: Sequence[Mapping[str, Any]], documents: Mapping[str, Output
 def _one(
     data: Mapping[str, Any], documents: Mapping[str, OutputDocument], min_n: int, out: TableFindings
 ) -> dict[str, Any]:
-    from ..tables import audit_pattern, problem_from_json
+    from ..tables import audit_pattern, problem_from_json  # late: brings jsonschema_rs, numpy
 
     problem = problem_from_json(dict(data))
     rows = {(name, str(row[0])): (document, row) for name, document in documents.items() for row in document.rows}

@@ -30,7 +30,7 @@ class Guess:
 
 def as_array(values: Sequence[float] | array[float]) -> Floats:
     """Numbers as float64, without a copy where they are an array."""
-    import numpy as np
+    import numpy as np  # late: numpy is heavy
 
     return np.frombuffer(values, dtype="<f8") if isinstance(values, array) else np.asarray(values, dtype="<f8")
 
@@ -40,7 +40,7 @@ def is_lattice(values: Floats) -> float | None:
 
     A scaled or shifted vector of whole-year ages stays on a grid; a per-subject statistic does not.
     """
-    import numpy as np
+    import numpy as np  # late: numpy is heavy
 
     distinct = np.unique(values)
     if len(distinct) < 2:
@@ -104,7 +104,7 @@ def guess_vector(values: array[float] | Sequence[float]) -> Guess | None:
 
 def guess_matrix(values: array[float], shape: tuple[int, ...]) -> Guess:
     """Recognise a table of rows by columns as per-subject features: raw, normalised or reduced."""
-    import numpy as np
+    import numpy as np  # late: numpy is heavy
 
     m = as_array(values).reshape(shape)
     mean, spread = m.mean(axis=0), m.std(axis=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -112,9 +113,9 @@ def aggregate(
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
 ) -> None:
     """See _AGGREGATE."""
-    from ..federation.aggregate import aggregate as run
+    from ..federation.aggregate import aggregate as run  # late: a command loads what it needs
     from ..federation.order import Order
-    from ..federation.report import report_json, report_lines
+    from ..federation.report import report_json, report_lines  # late: a command loads what it needs
 
     order = Order(
         paths=tuple(nodes), out=out, trust=trust, expect=expect, job=job, disjoint=declare_disjoint, way=way,
@@ -146,7 +147,7 @@ def verify_pooled_folder(
     folder: Path, trust: Path, *, nodes: Sequence[Path] = (), at: str | None = None, as_json: bool = False
 ) -> NoReturn:
     """Verify, print, exit; also what `sacro-deltab verify` does with a pooled folder."""
-    from ..federation.verify import verify_pooled as verify
+    from ..federation.verify import verify_pooled as verify  # late: a command loads what it needs
 
     statement, problems = verify(folder, trust, materials=nodes, at=None if at is None else day_of(at))
     predicate = {} if statement is None else statement["predicate"]
@@ -169,15 +170,15 @@ def check_job(
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
 ) -> None:
     """See _CHECK."""
-    from ..federation.job import check_basis, check_rule_set, load_job
+    from ..federation.job import check_basis, check_rule_set, load_job  # late: a command loads what it needs
     from ..federation.job_check import forecast, lines_of
-    from ..rules import load_ruleset
+    from ..rules import load_ruleset  # late: a command loads what it needs
 
     job = load_job(file)
     ruleset = load_ruleset(rules, profile=profile)
     check_rule_set(job, ruleset)
     if basis is not None:
-        from ..privacy.basis import Basis
+        from ..privacy.basis import Basis  # late: a command loads what it needs
 
         check_basis(job, Basis.load(basis))
     found = forecast(job, ruleset)
@@ -203,9 +204,9 @@ def new_job(
     rules: Annotated[str | None, typer.Option("--rules", help="Rule set: a name or a folder.")] = None,
 ) -> None:
     """See _NEW."""
-    from ..federation.job import load_job, template
+    from ..federation.job import load_job, template  # late: a command loads what it needs
     from ..privacy.basis import Basis
-    from ..rules import load_ruleset
+    from ..rules import load_ruleset  # late: a command loads what it needs
 
     if out.exists() or out.is_symlink():
         raise InputError("the file exists already", path=out, next_step="Choose another name with --out.")
@@ -244,7 +245,7 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Results as JSON on stdout.")] = False,
 ) -> None:
     """See _SIMULATE."""
-    from ..federation import simulation as sim
+    from ..federation import simulation as sim  # late: a command loads what it needs
     from ..federation import worlds as places
 
     if data is None:
@@ -255,7 +256,7 @@ def simulate(
         ]
     else:
         X, ages, names, labels = places.read_table(data, by)
-        from .basis import _range
+        from .basis import _range  # late: a command loads what it needs
 
         worlds = [places.table_world(X, ages, names, labels, public=public, nodes=nodes, n_components=n_components,
                                   age_range=_range(age_range), seed=seed + k) for k in range(repeats)]  # fmt: skip
@@ -286,12 +287,11 @@ def _sizes(text: str | None, nodes: int) -> list[int]:
 def _passphrase(key: Path | None, file: Path | None) -> bytes | None:
     if key is None:
         return None
-    from ..certificate.keys import read_passphrase
+    from ..certificate.keys import read_passphrase  # late: a command loads what it needs
 
     return read_passphrase(file, prompt_passphrase)
 
 
 def _print_json(data: Any) -> None:
-    import json
 
     typer.echo(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False))

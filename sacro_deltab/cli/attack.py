@@ -64,7 +64,7 @@ def attack(
         raise InputError("the file exists already", path=out, next_step="Choose another name.")
     if (held_out_ages is None) != (held_out_features is None):
         raise InputError("held-out people need ages and features", next_step="Give both, or none.")
-    from ..privacy.attack.run import AttackPlan, run_attack
+    from ..privacy.attack.run import AttackPlan, run_attack  # late: a command loads what it needs
 
     plan = AttackPlan(
         ages=ages, features=features, confounds=confounds, held_out_ages=held_out_ages,

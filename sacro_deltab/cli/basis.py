@@ -48,7 +48,7 @@ def basis(
     The people must be other people than the cohort the basis will be used on: a basis made on the cohort itself is
     refused by the trainer. Nothing private is read here and nothing is spent.
     """
-    from ..cohort import read_cohort
+    from ..cohort import read_cohort  # late: a command loads what it needs
     from ..privacy.basis import Basis
 
     targets = [path for path in (out, bounds_out) if path is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,7 +75,7 @@ def keygen(
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Make a key."""
-    from ..certificate.keys import keygen as make
+    from ..certificate.keys import keygen as make  # late: a command loads what it needs
     from ..certificate.keys import read_passphrase
 
     key = make(out, role, trust, read_passphrase(passphrase_file, _new_passphrase), node=node)
@@ -86,7 +87,6 @@ def keygen(
 
 
 def _new_passphrase() -> str:
-    import sys
 
     if not sys.stdin.isatty():
         return ""
@@ -118,11 +118,11 @@ def certify(
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Check again and sign."""
-    from ..certificate.certify import Request, certify_folder
+    from ..certificate.certify import Request, certify_folder  # late: a command loads what it needs
     from ..certificate.keys import load_key, read_passphrase
-    from ..certificate.policy import policy_of
+    from ..certificate.policy import policy_of  # late: a command loads what it needs
     from ..ledger.trust import load_trust
-    from .check import _attested
+    from .check import _attested  # late: a command loads what it needs
     from .check import _rules as rules_and_waivers
 
     trusted = load_trust(find_trust(trust, key, folder))
@@ -133,7 +133,7 @@ def certify(
     said = _attested(facts, attest)
 
     def check(where: Path) -> Report:
-        from ..check import check_paths
+        from ..check import check_paths  # late: a command loads what it needs
 
         typer.echo("checking the folder again", err=True)
         known = _existing(ledger)
@@ -203,11 +203,11 @@ def verify(
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Verify."""
-    from ..certificate.verify import verify_path
+    from ..certificate.verify import verify_path  # late: a command loads what it needs
     from ..federation.verify import is_pooled
 
     if is_pooled(path):
-        from .aggregate import verify_pooled_folder
+        from .aggregate import verify_pooled_folder  # late: a command loads what it needs
 
         verify_pooled_folder(path, find_trust(trust, None, path), at=at, as_json=as_json)
     result = verify_path(
@@ -221,7 +221,7 @@ def verify(
     )
     _print_verified(result, as_json)
     if page is not None and result.ok and result.statement is not None:
-        from ..certificate.page import render_page
+        from ..certificate.page import render_page  # late: a command loads what it needs
 
         write_file(page, render_page(result.statement))
     raise typer.Exit(result.exit_code)
@@ -247,7 +247,7 @@ def crate(
     as_json: Annotated[bool, _JSON] = False,
 ) -> None:
     """Package."""
-    from ..certificate.crate import Names, write_crate
+    from ..certificate.crate import Names, write_crate  # late: a command loads what it needs
 
     target = out if out is not None else folder.resolve().with_name(f"{folder.resolve().name}.crate.zip")
     named = {"project": project, "agent": agent, "tre": tre, "workflow": workflow}
@@ -265,9 +265,9 @@ def crate(
 
 
 def _write_page(folder: Path, page: Path) -> None:
-    from ..base.canonical import read_canonical
+    from ..base.canonical import read_canonical  # late: a command loads what it needs
     from ..certificate.envelope import read_envelope
-    from ..certificate.layout import ENVELOPE
+    from ..certificate.layout import ENVELOPE  # late: a command loads what it needs
     from ..certificate.page import render_page
 
     payload = read_envelope(folder / ENVELOPE).payload

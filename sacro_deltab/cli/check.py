@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,7 +74,7 @@ def check(
     full: Annotated[bool, _FULL] = False,
 ) -> None:
     """Judge everything named and print one report."""
-    from ..check import check_paths
+    from ..check import check_paths  # late: a command loads what it needs
 
     if json_:
         format_ = "json"
@@ -109,9 +112,9 @@ def _rules(
     draft: bool = False,
     trust: Any = None,
 ) -> tuple[Any, Any]:
-    from ..certificate.law import committee
+    from ..certificate.law import committee  # late: a command loads what it needs
     from ..rules import load_waivers
-    from ..rules.judging import judging_ruleset
+    from ..rules.judging import judging_ruleset  # late: a command loads what it needs
 
     seals = committee(trust)
     ruleset = judging_ruleset(rules, profile=profile, draft=draft, seals=seals)
@@ -124,17 +127,14 @@ def _rules(
 
 
 def _rendered(report: Report, format_: str, out: Path | None, paths: list[Path], full: bool) -> str:
-    import json
-    import os
-    import sys
 
     if format_ == "json":
         return json.dumps(report.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     if format_ == "html":
-        from ..desk import render_page
+        from ..desk import render_page  # late: a command loads what it needs
 
         return render_page(report, paths)
-    from ..check.text import render
+    from ..check.text import render  # late: a command loads what it needs
 
     colour = out is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     return render(report, colour=colour, full=full)
@@ -144,8 +144,6 @@ def _emit(text: str, out: Path | None) -> None:
     if out is not None:
         write_file(out, text)
         return
-    import os
-    import sys
 
     try:
         typer.echo(text, nl=False)

@@ -40,7 +40,7 @@ def init(
         made = write_trial(folder)
         typer.echo(f"SIMULATED, nobody is real and nobody said it: {', '.join(made)}")
         return
-    from ..rules import load_ruleset
+    from ..rules import load_ruleset  # late: a command loads what it needs
 
     for path in write_templates(folder, load_ruleset(rules)):
         typer.echo(str(path))

@@ -51,7 +51,7 @@ def test_rules(rules: RulesOption = None, as_json: JsonOption = False) -> None:
 
     Exit 0: every example passes, at least 98 % of the changes are noticed, every requirement holds. 1: not so.
     """
-    from ..rules import load_ruleset
+    from ..rules import load_ruleset  # late: a command loads what it needs
     from ..rules.own_tests import test_ruleset
 
     report = test_ruleset(load_ruleset(rules))
@@ -71,9 +71,9 @@ def prove(
 
     Exit 0: every requirement holds (and, with --against, nothing more gets through). 1: a case that gets through.
     """
-    from ..rules import load_ruleset
+    from ..rules import load_ruleset  # late: a command loads what it needs
     from ..rules.prove import let_through
-    from ..rules.prove import prove as prove_all
+    from ..rules.prove import prove as prove_all  # late: a command loads what it needs
 
     ruleset = load_ruleset(rules, profile=profile)
     proof = prove_all(ruleset)
@@ -103,11 +103,11 @@ def sign(
 
     The signature covers the full text; a changed word ends it. Where the trust file asks for several, each signs.
     """
-    from ..base.digests import digest_file
+    from ..base.digests import digest_file  # late: a command loads what it needs
     from ..certificate.law import Text
-    from ..rules import load_base
+    from ..rules import load_base  # late: a command loads what it needs
     from ..rules.digests import decision_digest
-    from ..rules.schema_check import did_you_mean
+    from ..rules.schema_check import did_you_mean  # late: a command loads what it needs
     from ..rules.seals import beside, within
 
     if Path(name).is_file():
@@ -137,9 +137,9 @@ def approve(
 
     Exit 0: signed. 2: it is retired, or fails its own tests or proofs.
     """
-    from ..certificate.law import Text
+    from ..certificate.law import Text  # late: a command loads what it needs
     from ..rules import load_base
-    from ..rules.own_tests import faults
+    from ..rules.own_tests import faults  # late: a command loads what it needs
     from ..rules.seals import within
 
     ruleset = load_base(_own(rules))
@@ -170,15 +170,15 @@ def _day(text: str) -> date:
 
 
 def _layer_id(path: Path) -> str:
-    from ..rules.layers import layer_id
+    from ..rules.layers import layer_id  # late: a command loads what it needs
 
     return layer_id(path)
 
 
 def _sign(envelope: Path, text: Text, key: Path, trust: Path | None, passphrase: Path | None, as_json: bool) -> None:
-    from ..certificate.keys import load_key, read_passphrase
+    from ..certificate.keys import load_key, read_passphrase  # late: a command loads what it needs
     from ..certificate.law import sign_text
-    from ..ledger.trust import load_trust
+    from ..ledger.trust import load_trust  # late: a command loads what it needs
 
     trusted = load_trust(find_trust(trust, key, envelope.parent))
     opened = load_key(key, read_passphrase(passphrase, prompt_passphrase))
@@ -197,9 +197,9 @@ def sign_waiver(
     as_json: JsonOption = False,
 ) -> None:
     """Sign a waiver for the committee; where a trust file knows the committee, no other waiver holds."""
-    from ..base.digests import digest_file
+    from ..base.digests import digest_file  # late: a command loads what it needs
     from ..certificate.law import Text
-    from ..rules import load_waivers
+    from ..rules import load_waivers  # late: a command loads what it needs
     from ..rules.seals import beside
 
     if not file.is_file():
@@ -222,9 +222,9 @@ def request(
 
     Exit 0: written. 2: nothing blocks it, or what blocks it can never be waived.
     """
-    from ..rules import decide, load_ruleset
+    from ..rules import decide, load_ruleset  # late: a command loads what it needs
     from ..rules.stored import find_outputs
-    from ..rules.waivers import request as write_request
+    from ..rules.waivers import request as write_request  # late: a command loads what it needs
     from ..rules.waivers import to_yaml
 
     ruleset = load_ruleset(rules, profile=profile)

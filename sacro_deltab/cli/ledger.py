@@ -78,14 +78,14 @@ def register(app: typer.Typer) -> None:
 def _pins(trust: Path | None) -> Any:
     if trust is None:
         return ()
-    from ..ledger.trust import load_trust
+    from ..ledger.trust import load_trust  # late: a command loads what it needs
 
     return load_trust(trust).ledgers
 
 
 def _reader(url: str, trust: Path | None, *, checked: bool = True) -> Ledger:
     """An existing ledger, upgraded when it can be written and is older."""
-    from ..ledger import open_ledger
+    from ..ledger import open_ledger  # late: a command loads what it needs
     from ..ledger.store import parse_url
 
     file = parse_url(url)[1]
@@ -101,7 +101,7 @@ def _open(
     who: Who = None,
     as_json: AsJson = False,
 ) -> None:
-    from ..ledger import open_ledger
+    from ..ledger import open_ledger  # late: a command loads what it needs
     from ..ledger.trust import pin_ledger
 
     book = open_ledger(ledger, key=key, who=account_name(who))
@@ -132,9 +132,9 @@ def _rotate(
     who: Who = None,
     as_json: AsJson = False,
 ) -> None:
-    from ..ledger import open_ledger
+    from ..ledger import open_ledger  # late: a command loads what it needs
     from ..ledger.carrying import carry_over
-    from ..ledger.store import parse_url
+    from ..ledger.store import parse_url  # late: a command loads what it needs
     from ..ledger.trust import pin_ledger
 
     target = parse_url(to)[1]
@@ -162,12 +162,12 @@ def _show(
     plot: Annotated[Path | None, typer.Option("--plot", help="Also draw the budget over time (PNG).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    from ..ledger.showing import show_json
+    from ..ledger.showing import show_json  # late: a command loads what it needs
 
     book = _reader(ledger, trust)
     data = show_json(book)
     if plot is not None:
-        from ..ledger.picture import budget_png
+        from ..ledger.picture import budget_png  # late: a command loads what it needs
 
         write_file(plot, budget_png(book))
         data["plot"] = str(plot)
@@ -206,7 +206,7 @@ def _history(
     trust: _Trust = None,
     as_json: AsJson = False,
 ) -> None:
-    from ..ledger.export import entries_json
+    from ..ledger.export import entries_json  # late: a command loads what it needs
     from ..ledger.showing import history_line
 
     book = _reader(ledger, trust)
@@ -241,7 +241,7 @@ def _verify(
     head: Annotated[list[str] | None, typer.Option("--head", help="A head digest that must be here.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    from ..ledger import open_ledger
+    from ..ledger import open_ledger  # late: a command loads what it needs
 
     book = open_ledger(ledger, create=False, read_only=True, key=key, pins=_pins(trust), checked=False)
     heads = list(head or [])
@@ -272,7 +272,7 @@ def _verify(
 
 
 def _heads(path: Path, ledger_id: str) -> list[str]:
-    from ..ledger.verifying import heads_in
+    from ..ledger.verifying import heads_in  # late: a command loads what it needs
 
     document = read_json(path, bounds=DATA)
     heads = heads_in(document, ledger_id)
@@ -289,7 +289,7 @@ def _export(
     trust: _Trust = None,
     as_json: AsJson = False,
 ) -> None:
-    from ..ledger.export import summary
+    from ..ledger.export import summary  # late: a command loads what it needs
 
     book = _reader(ledger, trust)
     if as_json:
@@ -312,7 +312,7 @@ def _disjoint(
     key: Key = None,
     as_json: AsJson = False,
 ) -> None:
-    from ..ledger import open_ledger
+    from ..ledger import open_ledger  # late: a command loads what it needs
 
     entry = open_ledger(ledger, create=False, key=key).declare_disjoint(one, other, by=by, reason=reason)
     if as_json:

@@ -51,7 +51,7 @@ def plan(
         raise InputError("the file exists already", path=plot, next_step="Choose another name.")
     if basis is not None and no_basis:
         raise InputError("--basis and --no-basis exclude each other", next_step="Leave one out.")
-    from ..privacy.basis import Basis
+    from ..privacy.basis import Basis  # late: a command loads what it needs
     from ..privacy.plan.planning import plan_training
 
     say("simulating (seconds; at once when this was asked before)")
@@ -60,7 +60,7 @@ def plan(
         basis=None if basis is None else Basis.load(basis), shared_basis=not no_basis, use_cache=cache,
     )  # fmt: skip
     if plot is not None:
-        from ..privacy.plan.plot import draw
+        from ..privacy.plan.plot import draw  # late: a command loads what it needs
 
         draw(answer, plot)
     if as_json:

@@ -65,7 +65,7 @@ def _bounds(
     who: Who = None,
     as_json: AsJson = False,
 ) -> None:
-    from ..ledger import open_ledger
+    from ..ledger import open_ledger  # late: a command loads what it needs
 
     digest = _digest_of(file)
     entry = open_ledger(ledger, create=False, key=key).register_bounds(digest, account_name(who))
@@ -85,7 +85,7 @@ def _cohort(
     who: Who = None,
     as_json: AsJson = False,
 ) -> None:
-    from ..ledger import open_ledger
+    from ..ledger import open_ledger  # late: a command loads what it needs
     from ..run.registering import register_table
 
     units = dict(_unit(text) for text in unit or ())
@@ -117,7 +117,7 @@ def _forget(
     who: Who = None,
     as_json: AsJson = False,
 ) -> None:
-    from ..ledger import open_ledger
+    from ..ledger import open_ledger  # late: a command loads what it needs
     from ..ledger.register import forget
 
     book = open_ledger(ledger, create=False, key=key)

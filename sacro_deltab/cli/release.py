@@ -33,7 +33,7 @@ def release(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON alone.")] = False,
 ) -> None:
     """Pack."""
-    from ..certificate.release import write_release
+    from ..certificate.release import write_release  # late: a command loads what it needs
     from ..ledger.trust import load_trust
 
     done = write_release(folder, load_trust(find_trust(trust, None, folder)), out)

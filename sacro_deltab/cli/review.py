@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,9 +69,9 @@ def review(
 def _submit(
     folder: Path, key: Path, trust: Path | None, passphrase_file: Path | None, answers: Path | None, as_json: bool
 ) -> None:
-    from ..certificate.keys import load_key, read_passphrase, refuse_key_inside
+    from ..certificate.keys import load_key, read_passphrase, refuse_key_inside  # late: a command loads what it needs
     from ..certificate.review import load_record, submit
-    from ..ledger.trust import load_trust
+    from ..ledger.trust import load_trust  # late: a command loads what it needs
 
     refuse_key_inside(key, folder)
     trusted = load_trust(find_trust(trust, key, folder))
@@ -88,9 +89,9 @@ def _submit(
 
 
 def _from_file(path: Path) -> Callable[[Question], FileDecision]:
-    from ..base.schemas import faults
+    from ..base.schemas import faults  # late: a command loads what it needs
     from ..certificate.review import FileDecision
-    from ..rules.marked_yaml import read_marked
+    from ..rules.marked_yaml import read_marked  # late: a command loads what it needs
 
     marked = read_marked(path, str(path), as_text=True)  # `no` is an answer, not a boolean
     if marked.problems:
@@ -112,9 +113,8 @@ def _from_file(path: Path) -> Callable[[Question], FileDecision]:
 
 
 def _ask(question: Question) -> FileDecision:
-    import sys
 
-    from ..certificate.review import DECISIONS, FileDecision
+    from ..certificate.review import DECISIONS, FileDecision  # late: a command loads what it needs
 
     if not sys.stdin.isatty():
         raise InputError("there is no terminal to ask on.", next_step="give --answers FILE.")
@@ -127,7 +127,7 @@ def _ask(question: Question) -> FileDecision:
 
 
 def _status(folder: Path, trust: Path | None, as_json: bool) -> None:
-    from ..certificate.review import load_record, read_submissions, status
+    from ..certificate.review import load_record, read_submissions, status  # late: a command loads what it needs
     from ..ledger.trust import load_trust
 
     beside = Path("trust.json")  # inside the TRE, where the folder has not travelled yet

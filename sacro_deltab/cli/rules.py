@@ -47,7 +47,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _load(rules: str | None, profile: str | None = None, trust: Path | None = None) -> RuleSet:
-    from ..rules import load_ruleset
+    from ..rules import load_ruleset  # late: a command loads what it needs
 
     if trust is None:
         return load_ruleset(rules, profile=profile)
@@ -73,7 +73,7 @@ def _json(data: Any) -> None:
 def _words(ruleset: RuleSet, documents: Path | None) -> dict[str, str]:
     if documents is None:
         return {}
-    from ..rules.documents import read_documents
+    from ..rules.documents import read_documents  # late: a command loads what it needs
 
     return read_documents(ruleset, documents).words
 
@@ -86,7 +86,7 @@ def list_rules(
     as_json: JsonOption = False,
 ) -> None:
     """One line a rule: id, worst effect, title."""
-    from ..rules.describe import effect_word, rule_json
+    from ..rules.describe import effect_word, rule_json  # late: a command loads what it needs
     from ..rules.schema_check import did_you_mean
 
     ruleset = _load(rules, profile)
@@ -121,7 +121,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Everything about one rule, decision, clause, output type or fact; with --effective all that is in force."""
-    from ..rules import describe
+    from ..rules import describe  # late: a command loads what it needs
     from ..rules.effective import effective as in_force
 
     if (name is None) != effective:
@@ -154,9 +154,9 @@ def check(
 
     Exit 0: all is well. 1: a clause is not where the rule set says. 2: something does not load.
     """
-    from ..certificate.law import committee
+    from ..certificate.law import committee  # late: a command loads what it needs
     from ..rules.checking import check_all
-    from ..rules.loader import RuleSetProblems
+    from ..rules.loader import RuleSetProblems  # late: a command loads what it needs
 
     try:
         report = check_all(rules, layers=profile, waivers=waivers, documents=documents, seals=committee(trust))
@@ -178,7 +178,7 @@ def coverage(rules: RulesOption = None, documents: DocumentsOption = None, as_js
 
     Exit 0: no clause lacks a rule or a reason. 1: a gap, named with its line.
     """
-    from ..rules.coverage import coverage as measure
+    from ..rules.coverage import coverage as measure  # late: a command loads what it needs
     from ..rules.coverage import to_json, to_lines
 
     ruleset = _load(rules)
@@ -206,9 +206,9 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Say in sentences what the rules make of stored facts, what was met, and what to do next."""
-    from ..rules import decide, decision_to_json, load_waivers
+    from ..rules import decide, decision_to_json, load_waivers  # late: a command loads what it needs
     from ..rules import explain as explain_decision
-    from ..rules.stored import find_outputs, with_form
+    from ..rules.stored import find_outputs, with_form  # late: a command loads what it needs
 
     if view not in ("inside", "outside"):
         raise InputError(f"--view is inside or outside, not {view!r}")
@@ -249,14 +249,14 @@ def diff(
     as_json: JsonOption = False,
 ) -> None:
     """Every difference between two stacks, STRICTER or LOOSER, and the stored outputs judged differently."""
-    from ..rules import ruleset_diff as compare
+    from ..rules import ruleset_diff as compare  # late: a command loads what it needs
     from ..rules.replay import replay as judge_again
 
     before, after = _stack(old, None, trust), _stack(new, profile, trust)
     found = compare.diff(before, after)
     replayed = judge_again(before, after, replay, _rerun) if replay else []
     if note is not None:
-        from ..base.writing import write_file
+        from ..base.writing import write_file  # late: a command loads what it needs
         from ..rules.note import render_note
 
         write_file(note, render_note(before, after, found, replayed, asked=bool(replay)))
@@ -268,7 +268,7 @@ def diff(
 
 def _rerun(path: Path, ruleset: RuleSet) -> Mapping[str, Again | None] | None:
     """A session's tables chosen, rounded and attacked again under other rules."""
-    from ..base.strict import DATA, read_json
+    from ..base.strict import DATA, read_json  # late: a command loads what it needs
     from ..session.asked import replay_session  # brings numpy and the table engine
 
     evidence = read_json(path, bounds=DATA)
@@ -287,7 +287,7 @@ def book(
     as_json: JsonOption = False,
 ) -> None:
     """One printable, self-contained HTML page: rules, clauses, decisions to sign, examples, change log."""
-    from ..rules.book import book_data, render_book
+    from ..rules.book import book_data, render_book  # late: a command loads what it needs
     from ..rules.booklet import booklet_data, render_booklet
 
     ruleset = _load(rules, profile)
@@ -311,7 +311,7 @@ def new(
     as_json: JsonOption = False,
 ) -> None:
     """A stub of a new rule with two boundary examples: it loads at once, change it from there."""
-    from ..rules.stub import stub, write_stub
+    from ..rules.stub import stub, write_stub  # late: a command loads what it needs
 
     if write and rules is None:
         raise InputError("the packaged rule set is not changed", next_step="Copy it and give the copy with --rules.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -152,11 +153,11 @@ def run(
 
 
 def _carry_out(plan: Plan, job: Path | None, as_json: bool) -> NoReturn:
-    from ..run.pipeline import run as run_plan
+    from ..run.pipeline import run as run_plan  # late: a command loads what it needs
     from ..run.telling import account
 
     if job is not None:
-        from ..run.job_run import run_job
+        from ..run.job_run import run_job  # late: a command loads what it needs
 
         outcome = run_job(job, plan, say)
     else:
@@ -200,7 +201,6 @@ def _components(
 
 
 def _rehearse(plan: Any, as_json: bool) -> None:
-    import json
 
     from ..run.rehearsing import rehearse  # numpy and ACRO, for this command only
 
@@ -220,7 +220,7 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
 ) -> None:
     """See _DEMO."""
-    from ..run.demo import run_demo, story
+    from ..run.demo import run_demo, story  # late: a command loads what it needs
 
     outcome = run_demo(out, ledger, say, declare=declare, attest=attest)
     _print(outcome, story(outcome), as_json)
@@ -258,7 +258,6 @@ def _widths(text: str | None) -> tuple[float, ...]:
 
 
 def _print(outcome: Any, lines: list[str], as_json: bool) -> None:
-    import json
 
     if not as_json:
         typer.echo("\n".join(lines))

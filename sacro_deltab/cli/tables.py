@@ -36,10 +36,10 @@ def _emit(report: dict[str, Any]) -> None:
 
 def _read(file: Path) -> dict[str, Any]:
     if file.suffix.lower() in (".csv", ".tsv"):
-        from ..tables.from_csv import read_csv
+        from ..tables.from_csv import read_csv  # late: a command loads what it needs
 
         return read_csv(file)
-    from ..tables.table import load_case
+    from ..tables.table import load_case  # late: a command loads what it needs
 
     return load_case(file)
 
@@ -53,7 +53,7 @@ def register(app: typer.Typer) -> None:
         file: Annotated[Path, typer.Argument(help="A problem file (JSON) or a printed table of counts (CSV).")],
         as_json: Annotated[bool, typer.Option("--json", help="JSON is always what is printed.")] = True,  # noqa: ARG001
     ) -> None:
-        from ..tables.answers import audit_answer
+        from ..tables.answers import audit_answer  # late: a command loads what it needs
 
         report, safe = audit_answer(_read(file), path=file)
         _emit(report)
@@ -71,7 +71,7 @@ def register(app: typer.Typer) -> None:
             bool, typer.Option("--list-sets", help="List every smallest set (up to 40 candidates; may take a minute).")
         ] = False,
     ) -> None:
-        from ..tables.answers import protect_answer
+        from ..tables.answers import protect_answer  # late: a command loads what it needs
 
         if policy not in ("exact", "policy", "interval"):
             raise InputError(f"--policy {policy!r} is unknown", next_step="use exact, policy or interval")

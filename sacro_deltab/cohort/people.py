@@ -95,7 +95,7 @@ class Cohort:
 
     def features_frame(self) -> pd.DataFrame:
         """X with its names, as scikit-learn keeps and enforces them."""
-        import pandas as pd
+        import pandas as pd  # late: pandas is heavy
 
         return pd.DataFrame(self.X, columns=list(self.feature_names))
 

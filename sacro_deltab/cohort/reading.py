@@ -165,7 +165,7 @@ class _Reading:
         return out
 
     def groups(self, table: Table) -> pd.DataFrame:
-        import pandas as pd
+        import pandas as pd  # late: pandas is heavy
 
         roles = self.roles
         if roles.group_columns is not None:

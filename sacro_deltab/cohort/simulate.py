@@ -199,7 +199,7 @@ def _site_list(n: int, rng: np.random.Generator) -> npt.NDArray[np.str_]:
 def _study(
     rng: np.random.Generator, n: int, site: npt.NDArray[np.str_], *, missing: float, prefix: str, healthy: bool = False
 ) -> DemoCohort:
-    import pandas as pd
+    import pandas as pd  # late: pandas is heavy
 
     age = np.round(rng.uniform(DEMO_AGES[0], DEMO_AGES[1], n), 1)
     sex = np.where(rng.random(n) < 0.52, "F", "M")

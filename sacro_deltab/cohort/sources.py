@@ -59,7 +59,7 @@ def as_batches(source: str | Path, role: str, *, rows: int = BATCH) -> Iterator[
 
 
 def _parquet(path: Path) -> Table:
-    import pandas as pd
+    import pandas as pd  # late: pandas is heavy
 
     if not path.is_file():
         raise InputError("The file does not exist.", path=path, next_step="Check the path and its permissions.")
@@ -83,7 +83,7 @@ def _parquet(path: Path) -> Table:
 
 
 def _frame(frame: Any, label: str, path: Path | None) -> Table:
-    import pandas as pd
+    import pandas as pd  # late: pandas is heavy
 
     names = tuple(str(c).strip() for c in frame.columns)
     for number, name in enumerate(names, start=1):

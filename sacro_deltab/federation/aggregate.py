@@ -8,22 +8,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.errors import InputError, RefusedError
+from ..certificate.law import committee
+from ..judging.said import read_said
+from ..ledger.trust import Trust, load_trust
 from ..model.parameters import BETA1, FOLDED, MOMENTS
+from ..privacy.basis import Basis
+from ..rules import RuleSet, load_ruleset
+from ..rules.judging import judging_ruleset
 from . import account, history, noise, results
 from .bundle import Node, read_node
 from .compare import check_model, check_noise, check_policy, check_set, released_n
 from .folder import write
+from .job import check_basis, check_rule_set, load_job, named_jobs
 from .meta import MetaTable, meta_tables
 from .models import PooledModel, pool_model
 from .order import Order, PooledOutput, Pooling, Say
+from .pooling import choose_way
 from .public import find_public
-
-if TYPE_CHECKING:
-    from ..ledger.trust import Trust
-    from ..rules import RuleSet
 
 _POOLABLE = (MOMENTS, FOLDED, BETA1)
 _TABLES_ONLY = "meta_analysis"
@@ -39,7 +43,6 @@ def aggregate(order: Order, say: Say) -> Pooling:
     InputError
         Exit 2: a file cannot be used. No output folder is left.
     """
-    from ..ledger.trust import load_trust
 
     _check_order(order)
     trust = load_trust(order.trust)
@@ -57,10 +60,6 @@ def aggregate(order: Order, say: Say) -> Pooling:
 
 def _with_job(order: Order) -> Order:
     """The job's own number of nodes and rule set; what the nodes used must be what it names."""
-    from ..certificate.law import committee
-    from ..privacy.basis import Basis
-    from ..rules import load_ruleset
-    from .job import check_basis, check_rule_set, load_job
 
     assert order.job is not None
     job = load_job(order.job)
@@ -76,7 +75,6 @@ def _check_job(order: Order, nodes: Sequence[Node]) -> None:
     """A node that ran a job ran the one given here."""
     if order.job is None:
         return
-    from .job import load_job, named_jobs
 
     job = load_job(order.job)
     for node in nodes:
@@ -117,8 +115,6 @@ def _read(order: Order, trust: Trust, scratch: Path) -> tuple[Node, ...]:
 
 def pool(order: Order, nodes: tuple[Node, ...], say: Say) -> Pooling:
     """Everything between reading the nodes and writing: pure but for the files of basis, bounds and history."""
-    from ..certificate.law import committee
-    from ..rules.judging import judging_ruleset
 
     ruleset = judging_ruleset(order.rules, profile=order.profile, seals=committee(order.trust))
     check_policy(nodes)
@@ -174,8 +170,6 @@ def _tables_only(nodes: Sequence[Node], order: Order, tables: Sequence[MetaTable
 
 
 def _model(order: Order, nodes: tuple[Node, ...], say: Say) -> PooledModel:
-    from .pooling import choose_way
-
     lost = next((n for n in nodes for kind in (MOMENTS, FOLDED)
                  if kind in n.withheld and any(m.of_type(kind) is not None for m in nodes)), None)  # fmt: skip
     if lost is not None:
@@ -268,7 +262,6 @@ def _said(
     order: Order, ruleset: RuleSet, nodes: Sequence[Node], used: Mapping[str, Sequence[str]]
 ) -> tuple[bool, str | None]:
     """Declaration and way out: as the nodes' certificates have them, unless somebody says so here."""
-    from ..judging.said import read_said
 
     declared, route = results.said_by_nodes(ruleset, nodes, used)
     if order.declare is not None:

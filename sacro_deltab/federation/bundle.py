@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError, RefusedError, SacroDeltabError
+from ..base.strict import DATA, parse
+from ..certificate.layout import ENVELOPE
 from ..kinds.papers import CERTIFICATE
 from ..outputs.document import OutputDocument
 
@@ -95,8 +97,7 @@ def read_node(path: Path, trust: Trust, scratch: Path, *, at: datetime | None = 
     InputError, UnreadableError
         There is no such folder, or it holds no certificate.
     """
-    from ..certificate.layout import ENVELOPE
-    from ..certificate.sources import open_source
+    from ..certificate.sources import open_source  # late: brings numpy, scipy …
     from ..certificate.verify import verify_path
 
     copy = _snapshot(path, scratch)
@@ -165,8 +166,7 @@ def _documents(
     path: Path, source: Any, predicate: Mapping[str, Any], held: frozenset[str]
 ) -> tuple[dict[str, OutputDocument], tuple[str, ...]]:
     """Documents whose digests hold and whose certified verdict is pass or review, and the stems that were withheld."""
-    from ..base.strict import DATA, parse
-    from ..judging.schema import document_errors
+    from ..judging.schema import document_errors  # late: brings numpy, scipy …
 
     types = {str(o["name"]): str(o["type"]) for o in predicate["outputs"]}
     documents: dict[str, OutputDocument] = {}

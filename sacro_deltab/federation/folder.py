@@ -7,23 +7,23 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.canonical import canonical_json
 from ..base.digests import digest_file
 from ..base.errors import InputError, RefusedError
+from ..certificate.envelope import sign
+from ..certificate.keys import load_key
 from ..certificate.layout import ENVELOPE, STATEMENT
 from ..certificate.statement import STATEMENT_TYPE, utc_now, versions
 from ..kinds.whole import DELTA_MEAN
+from ..ledger.trust import Trust
+from ..rules import RuleSet, decision_to_json
 from . import history
 from .forest import Panel, draw
+from .order import PooledOutput, Pooling
 from .report import report_json, report_lines
 from .verify import POOLED_TYPE
-
-if TYPE_CHECKING:
-    from ..ledger.trust import Trust
-    from ..rules import RuleSet
-    from .order import PooledOutput, Pooling
 
 REPORT = "report.json"
 PAGE = "report.txt"
@@ -157,14 +157,12 @@ def _own_node(pooling: Pooling, trust: Trust) -> str:
 
 
 def _key(pooling: Pooling) -> Any:
-    from ..certificate.keys import load_key
 
     assert pooling.order.key is not None
     return load_key(pooling.order.key, pooling.order.passphrase or b"")
 
 
 def _signed(pooling: Pooling, payload: bytes) -> bytes:
-    from ..certificate.envelope import sign
 
     return sign(payload, _key(pooling)).to_bytes()
 
@@ -185,7 +183,6 @@ def _material(node: Any) -> dict[str, Any]:
 
 
 def _output(output: PooledOutput, ruleset: RuleSet) -> dict[str, Any]:
-    from ..rules import decision_to_json
 
     decision = decision_to_json(output.judged.decision, view="outside", ruleset=ruleset)
     return {

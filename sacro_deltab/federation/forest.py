@@ -30,7 +30,7 @@ def draw(panels: Sequence[Panel], paths: Sequence[Path]) -> bool:
     shown = [p for p in panels if p.estimates][:MAX_PANELS]
     if not shown:
         return False
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # late: matplotlib is heavy
     from matplotlib.figure import Figure
 
     rows = sum(len(p.estimates) + 2 for p in shown)

@@ -6,18 +6,20 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import yaml
 
 from ..base.digests import sha256_hex
 from ..base.errors import InputError, RefusedError
 from ..base.opening import read_file
 from ..kinds.whole import DELTA_MEAN, DELTA_SD, N_SUBJECTS
 from ..model.parameters import BETA1, FOLDED, MOMENTS, Y_MEAN
-
-if TYPE_CHECKING:
-    from ..privacy.basis import Basis
-    from ..rules import RuleSet
-
+from ..privacy.basis import Basis
+from ..rules import RuleSet
+from ..rules.marked_yaml import Problem, read_marked
+from ..rules.schema_check import check
+from .noise import share_epsilon
 
 _NAMED = re.compile(r"job ([a-z0-9-]{1,60}), round \d+, sha256 ([0-9a-f]{64})\Z")
 
@@ -68,7 +70,6 @@ class Job:
         """ε that each node's ledger pays: the nominal one, or more where the noise is shared (colluding nodes)."""
         if self.noise_model == "local":
             return self.epsilon
-        from .noise import share_epsilon
 
         return share_epsilon(self.epsilon, self.expect, self.node_delta)
 
@@ -109,8 +110,6 @@ def load_job(path: Path) -> Job:
     InputError
         With every problem of the file, each at its line and column.
     """
-    from ..rules.marked_yaml import Problem, read_marked
-    from ..rules.schema_check import check
 
     raw = read_file(path)
     marked = read_marked(path, path.name, raw=raw)
@@ -194,7 +193,6 @@ def template(
     groups: Sequence[str],
 ) -> str:
     """A job file for a shared basis, to be read and changed: what every node would send for all ways of pooling."""
-    import yaml
 
     content = {
         "job": {"id": name, "title": title, "round": 1},

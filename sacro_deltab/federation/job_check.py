@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.verdicts import worst
 from ..kinds.group_tables import DELTA_SD_BY_GROUP, kind_by
 from ..kinds.papers import JOB
 from ..model.parameters import MOMENTS, TRAINED
+from ..privacy.mechanisms import mu_of
+from ..rules import RuleSet, decide, facts_required
 from ..rules.facts import Fact, Facts, FactValue, Part, Provider
+from ..session.common import noised, not_noised
 from .job import Job
-
-if TYPE_CHECKING:
-    from ..rules import RuleSet
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,6 @@ def _paper_facts() -> dict[str, Fact]:
 
 
 def _facts(job: Job, ruleset: RuleSet, kind: str) -> dict[str, Fact]:
-    from ..privacy.mechanisms import mu_of
-    from ..session.common import noised, not_noised
 
     noise: dict[str, FactValue] = dict(not_noised())
     epsilon, small = job.node_epsilon, job.node_delta
@@ -111,7 +109,6 @@ def _facts(job: Job, ruleset: RuleSet, kind: str) -> dict[str, Fact]:
 
 
 def _one(ruleset: RuleSet, name: str, kind: str, facts: Mapping[str, Fact], width: float | None = None) -> Forecast:
-    from ..rules import decide, facts_required
 
     needed = facts_required(ruleset, kind) if kind in ruleset.output_types else frozenset()
     relevant = {n: f for n, f in facts.items() if n in needed or n in ("output.known", "output.declared")}

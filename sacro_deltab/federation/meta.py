@@ -16,11 +16,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from scipy.stats import chi2
+
 from ..kinds.group_tables import BY_AGE, DELTA_SD_BY_GROUP
 from ..kinds.registry import KINDS
 from ..kinds.whole import DELTA_SD
 from ..outputs.document import OutputDocument
 from .bundle import Node
+from .compare import released_n
 
 Z95 = 1.959963984540054
 _BAND = re.compile(r"(\d+(?:\.\d+)?) to under (\d+(?:\.\d+)?)")
@@ -82,7 +85,6 @@ class Pooled:
         """Probability of a Q this large without heterogeneity."""
         if self.df < 1:
             return None
-        from scipy.stats import chi2
 
         return float(chi2.sf(self.q, self.df))
 
@@ -201,7 +203,6 @@ def _estimate(node: Node, document: OutputDocument | None, group: str, extra: fl
 
 
 def _n_of(node: Node) -> int | None:
-    from .compare import released_n
 
     return released_n(node)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.errors import InputError
 from ..kinds.pooled import MINUS
 from ..kinds.whole import N_SUBJECTS
 from ..model.parameters import AVERAGED, BETA1, FOLDED, MOMENTS, POOLED_MODEL
@@ -172,8 +173,6 @@ def _averaged(nodes: tuple[Node, ...], way: str, public: pooling.Public) -> Pool
     if way == "fedavg_shared":
         basis = public.basis
         if basis is None or basis.digest != about(nodes[0]).get("basis"):
-            from ..base.errors import InputError
-
             raise InputError("FedAvg in a shared basis needs the basis the nodes used", place="--basis",
                              next_step="give the basis file of the job: --basis FILE.")  # fmt: skip
         notes.append("averaged parameters of the bias-corrected models are approximate; summed moments are exact")

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2
 
 from ..base.errors import PrivacyError, RefusedError
 from ..model.parameters import MOMENTS
 from ..outputs.document import OutputDocument
 from ..privacy.blocks import Layout
+from ..privacy.mechanisms import mu_of
 from ..privacy.moments import NoisyMoments, Scaling
 from .bundle import Node
 
@@ -109,7 +111,6 @@ def _values(node: Node, document: OutputDocument, layout: Layout) -> dict[str, n
 
 def _check_stated(node: Node, moments: NoisyMoments, release: Mapping[str, Any] | None) -> None:
     """The noise named in the file is that of the certificate, and as large as its ε asks in this layout."""
-    from ..privacy.mechanisms import mu_of
 
     if release is None or release.get("label") == "none":
         return
@@ -163,7 +164,6 @@ def _check_squares(node: Node, moments: NoisyMoments) -> None:
     If the exact matrix has none, w'Mw ≥ w'Ew ≥ −‖E/sd‖·‖coefficients of w·sd‖ for every w (Cauchy-Schwarz), and
     ‖E/sd‖² is χ² on the number of noisy entries: any w that goes lower shows moments that no people have.
     """
-    from scipy.stats import chi2
 
     matrix, sd = _second_moments(moments)
     for size in (3, matrix.shape[0]):  # ages alone have fewer entries, so less noise to allow for

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..base.errors import InputError
 from ..base.opening import read_text
@@ -13,10 +12,8 @@ from ..privacy import PublicBounds
 from ..privacy.basis import Basis
 from .bundle import Node
 from .compare import about
+from .order import Order
 from .pooling import Public
-
-if TYPE_CHECKING:
-    from .order import Order
 
 _LARGEST = 512 * 2**20  # bytes; a basis of 20,000 features and 1,000 components
 _MOST = 200  # JSON files looked at in a folder

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.verdicts import worst
 from . import noise
 from .compare import released_n
 from .meta import Z95, Estimate, Pooled
 from .models import TITLES
-
-if TYPE_CHECKING:
-    from .order import Pooling
+from .order import Pooling
 
 SCHEMA = "sacro_deltab/pooled-report/1"
 

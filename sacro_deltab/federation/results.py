@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ..judging.judge import Judged, judge_output
 from ..kinds import documents as build
 from ..kinds.pooled import TABLE
 from ..kinds.weights import folded
 from ..model.weights import Weights
 from ..outputs.document import OutputDocument
+from ..rules import RuleSet
 from ..rules.facts import Fact, Facts, FactValue, Part, Provider
 from ..tables.rounding import round_value
-
-if TYPE_CHECKING:
-    from ..judging.judge import Judged
-    from ..rules import RuleSet
-    from .bundle import Node
-    from .meta import MetaTable
+from .bundle import Node
+from .meta import MetaTable
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,6 @@ def said_by_nodes(
 
 def judge_document(ruleset: RuleSet, setting: Setting, document: OutputDocument, counts: Mapping[str, int]) -> Judged:
     """Decide, round and verify one pooled output. counts: people behind each row of a table."""
-    from ..judging.judge import judge_output
 
     parts: tuple[Part, ...]
     if document.type == TABLE:

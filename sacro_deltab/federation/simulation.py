@@ -16,6 +16,7 @@ from ..base.errors import InputError
 from ..model.moments import Moments
 from ..model.weights import Weights
 from ..privacy.fit import Axes, PublicFit, fit_moments
+from ..privacy.heuristic import documents_recipe
 from ..privacy.moments import NoisyMoments, pool
 from ..privacy.training import train_private
 from .worlds import Array, People, World
@@ -181,7 +182,6 @@ def _free(_: Any) -> None:
 
 def _documents(world: World, people: People, epsilon: float) -> Weights:
     """The governing documents' recipe: a node's own components, and noise on each parameter. Not private."""
-    from ..privacy.heuristic import documents_recipe
 
     made = documents_recipe(
         people.X, people.age, feature_names=world.feature_names, n_components=world.n_components, epsilon=epsilon,
@@ -294,7 +294,7 @@ def lines_of(results: Sequence[Result], world: World) -> list[str]:
 
 def plot(results: Sequence[Result], path: Any) -> None:
     """Bars by way and budget."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # late: matplotlib is heavy
     from matplotlib.figure import Figure
 
     ways = list(dict.fromkeys(r.way for r in results))

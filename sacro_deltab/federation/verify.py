@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.canonical import MAX_BYTES, read_canonical
 from ..base.digests import digest_file
@@ -15,11 +15,10 @@ from ..base.opening import read_member
 from ..base.verdicts import NOTHING
 from ..certificate.envelope import check_signatures, read_envelope
 from ..certificate.layout import ENVELOPE, STATEMENT
+from ..certificate.sources import open_source
 from ..certificate.statement import STATEMENT_TYPE, TYPE_ROOT
 from ..certificate.verify import CLOCK_SKEW
-
-if TYPE_CHECKING:
-    from ..ledger.trust import Trust
+from ..ledger.trust import Trust, load_trust
 
 POOLED_TYPE = TYPE_ROOT + "pooled/v1"
 
@@ -43,7 +42,6 @@ def verify_pooled(
     InputError, UnreadableError
         There is no signed statement.
     """
-    from ..ledger.trust import load_trust
 
     if isinstance(trust, Path):
         if trust.resolve().is_relative_to(folder.resolve()):
@@ -107,7 +105,6 @@ def _files(folder: Path, statement: dict[str, Any]) -> list[str]:
 
 
 def _materials(paths: Sequence[Path], predicate: dict[str, Any]) -> list[str]:
-    from ..certificate.sources import open_source
 
     known = {m["digest"]["sha256"]: m["node"] for m in predicate["materials"]}
     problems = []

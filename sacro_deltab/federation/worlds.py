@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.errors import InputError
+from ..cohort.simulate import smith_cohort
+from ..cohort.sources import as_table
 from ..privacy.basis import Basis
 
 Array = NDArray[np.float64]
@@ -55,7 +57,6 @@ def simulated_world(sizes: Sequence[int], *, n_features: int = 100, n_components
     sizes
         People of each node.
     """
-    from ..cohort.simulate import smith_cohort
 
     total = sum(sizes)
     drawn = smith_cohort(total + 5000, n_features, seed=seed)
@@ -156,7 +157,6 @@ def read_table(path: Any, by: str | None) -> tuple[Array, Array, list[str], list
     InputError
         There is no column `age`, or no numeric feature.
     """
-    from ..cohort.sources import as_table  # late: with it comes the reader of every format, for --data alone
 
     table = as_table(path, "people")
     age = table.numbers(table.need("age", "ages"), "ages")

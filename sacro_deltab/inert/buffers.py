@@ -83,7 +83,7 @@ def _array(where: str, shape: Any, dtype: str, raw: Any, fortran: bool) -> Array
 
 def decode(raw: bytes, dtype: str, shape: tuple[int, ...], fortran: bool) -> Any:
     """Plain numbers of a raw buffer as C doubles in C order; None for anything else. `dtype` as numpy spells it."""
-    import numpy as np
+    import numpy as np  # late: numpy is heavy
 
     size = 1
     for side in shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickletools
 import re
 
 _MAGIC: tuple[tuple[bytes, str], ...] = (
@@ -89,7 +90,6 @@ def _is_text_pickle(data: bytes) -> bool:
         return False
     if _PICKLE_GLOBAL.match(data) or data[:2] in (b"(d", b"(l", b"(i", b"}q", b"]q", b"(K"):
         return True
-    import pickletools
 
     try:
         for count, _ in enumerate(pickletools.genops(data)):

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ..base.digests import sha256_hex
 from ..base.errors import InputError
@@ -25,12 +25,11 @@ from ..base.names import plain_signs
 from ..kinds.registry import KINDS
 from ..measure.table_audit import TableAudit
 from ..outputs.document import MARK, Cell, Column, OutputDocument
+from ..rules import RuleSet, decide
 from ..rules.facts import Fact, Facts, Part, Provider
 from ..rules.types import Action, Decision
+from ..tables.rounding import round_value
 from .schema import check_document
-
-if TYPE_CHECKING:
-    from ..rules import RuleSet
 
 CELL_KIND = "cell"
 
@@ -109,7 +108,6 @@ def judge_output(
     InputError
         When the document does not match its schema or its rows do not match the parts.
     """
-    from ..rules import decide
 
     def ask(known: Facts, digest: str | None = output_sha256) -> Decision:
         return decide(ruleset, known, waivers=waivers, today=today, output_sha256=digest)
@@ -261,7 +259,6 @@ def _part(action: Action) -> str:
 
 
 def _round(rows: list[list[Cell]], columns: Sequence[Column], action: Action) -> None:
-    from ..tables.rounding import round_value
 
     kinds = ("decimal_places", "significant_figures", "to_nearest")
     how = {kind: action.args[kind] for kind in kinds if action.args.get(kind) is not None}

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base import schemas
 from ..base.errors import InputError
 from ..base.strict import read_json
+from ..rules import RuleSet
 from ..rules.facts import Fact, FactValue, Provider
 from ..rules.marked_yaml import read_marked
-
-if TYPE_CHECKING:
-    from ..rules import RuleSet
 
 MOST_WORD = 80  # letters of a declared word
 _DIGITS = 6  # significant ones of a declared number

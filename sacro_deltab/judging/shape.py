@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ..base.findings import Effect
+from ..rules import RuleSet
 from .judge import Judged
 from .plausible import shape_findings
-
-if TYPE_CHECKING:
-    from ..rules import RuleSet
 
 
 def shaped(ruleset: RuleSet, judged: Judged) -> Judged:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from ..base.errors import InputError
 from ..measure.measure import carriers, computed, dof_check
@@ -63,7 +64,6 @@ def least_squares(y: Floats, x: Floats, names: Sequence[str]) -> Fit:
     InputError
         Nothing is left to estimate: too few people, a constant outcome, an exact fit.
     """
-    from scipy import stats  # late: scipy is heavy
 
     n = y.size
     spread = float(((y - y.mean()) ** 2).sum()) if n else 0.0
@@ -252,7 +252,6 @@ def _term(trace: Trace, j: int) -> str:
 
 def again(asked: Reading) -> Measured | None:
     """Least squares by a QR decomposition: other code than the session's."""
-    from scipy import stats  # late: scipy is heavy
 
     names = [key for key in asked.keys if key not in (INTERCEPT, R_SQUARED)]
     columns = [_again_term(asked, name) for name in names]

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import insert, select
 
 from ..base.errors import LedgerError
 from ..base.strict import parse
 from . import schema
+from .book import Ledger
 from .canonical import checked_text, partition_key
 from .chain import Writer, writing
 from .people import linked, unlinked
@@ -25,9 +26,6 @@ from .spending import grant
 from .store import row_dict
 from .tally import request_of
 from .values import Entry
-
-if TYPE_CHECKING:
-    from .book import Ledger
 
 
 def carry_over(old: Ledger, new: Ledger, *, who: str) -> Entry:

@@ -100,7 +100,7 @@ class LedgerKey:
         LedgerError
             Cut short, changed, about something else, or sealed under another key.
         """
-        from cryptography.exceptions import InvalidTag
+        from cryptography.exceptions import InvalidTag  # late: cryptography is heavy
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         try:
@@ -118,7 +118,7 @@ def load_or_create_key(path: Path, *, create: bool) -> LedgerKey:
     Two processes that create at once end with the same key. A passphrase is taken from the file that
     `SACRO_DELTAB_LEDGER_PASSPHRASE_FILE` names.
     """
-    from cryptography.hazmat.primitives import serialization as ser
+    from cryptography.hazmat.primitives import serialization as ser  # late: cryptography is heavy
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     passphrase = _passphrase()
@@ -157,7 +157,7 @@ class SignatureChecker:
     """Checks entry signatures under one public key."""
 
     def __init__(self, head_key: str) -> None:
-        from cryptography.exceptions import InvalidSignature
+        from cryptography.exceptions import InvalidSignature  # late: cryptography is heavy
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
         self._wrong = InvalidSignature

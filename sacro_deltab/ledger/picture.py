@@ -8,13 +8,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from ..base.strict import parse
+from .book import Ledger
 from .canonical import utc_moment
 from .values import Entry
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from .book import Ledger
 
 _MOST = 12  # partitions drawn; more would be unreadable
 
@@ -32,7 +32,7 @@ def curves(entries: Iterable[Entry]) -> dict[str, list[tuple[datetime, float, fl
 
 def budget_png(ledger: Ledger, *, width: float = 8.0, height: float = 4.0) -> bytes:
     """PNG of the budget over time (inches at 150 dpi). Text says what is shown, so that it can stand alone."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # late: matplotlib is heavy
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), dpi=150, layout="constrained")

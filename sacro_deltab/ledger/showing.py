@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, select
 
 from ..base.strict import parse
 from . import schema
+from .book import Ledger
 from .canonical import cohort_of
 from .chain import count_entries, read_accounts, read_head, shared_total
 from .export import summary
 from .tally import remaining
 from .values import Entry
-
-if TYPE_CHECKING:
-    from .book import Ledger
 
 
 def show_json(ledger: Ledger) -> dict[str, Any]:

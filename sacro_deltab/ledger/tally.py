@@ -9,6 +9,7 @@ from decimal import ROUND_UP, Context, Decimal
 from typing import Any
 
 from ..base.errors import InputError, PrivacyError
+from ..privacy.mechanisms import delta_of_mu, epsilon_of_mu
 from ..privacy.spend import BudgetLimits, SpendRequest, Totals
 
 # Sums of shortest-form doubles are exact at this length for every budget anybody could hold; beyond it, they round up.
@@ -74,8 +75,6 @@ class Tally:
         elif known_exact is not None:
             exact = known_exact
         else:
-            from ..privacy.mechanisms import epsilon_of_mu
-
             exact = epsilon_of_mu(mu, at_delta)
         return Totals(
             float(self.epsilon),
@@ -166,7 +165,6 @@ def checked_request(request: SpendRequest) -> SpendRequest:
 
 def covers(mu: float, epsilon: float, delta_dp: float) -> bool:
     """True when (ε, δ) is at least what a Gaussian release of parameter `mu` costs (relative tolerance 1e-6 in δ)."""
-    from ..privacy.mechanisms import delta_of_mu
 
     return delta_of_mu(mu, epsilon) <= delta_dp * (1 + 1e-6)
 

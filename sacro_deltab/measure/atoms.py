@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..base.errors import InputError
+from ..tables import TablePolicy
+from ..tables.policy import is_primary_n
+from ..tables.rounding import round_value, shown_n
+from ..tables.table import LARGEST, Atom, Attacker, Cell, Problem, PublishedSet
 from .margins import Margin, identity_of
+from .numbers import PrintedCell
 from .people import Floats, Ints
-
-if TYPE_CHECKING:
-    from ..tables import Problem, TablePolicy
-    from ..tables.table import Atom, Cell
-    from .numbers import PrintedCell
 
 
 def table_problem(
@@ -44,8 +44,6 @@ def table_problem(
     InputError
         A cell that is empty by definition has somebody in it, or sums are too large.
     """
-    from ..tables.policy import is_primary_n
-    from ..tables.table import Attacker, Problem, PublishedSet
 
     people = [cell.members for cell in cells] + [margin.people for margin in known]
     atoms, members, someone = grouped(people, values)
@@ -84,14 +82,12 @@ def table_problem(
 
 
 def _nobody(means: bool) -> Atom:
-    from ..tables.table import Atom
 
     return Atom(0, 0.0, 0.0) if means else Atom(0)
 
 
 def grouped(people: Sequence[Ints], values: Floats | None) -> tuple[list[Atom], list[Ints], Ints]:
     """(atoms, the atoms of every group of people, one person of every atom)."""
-    from ..tables.table import LARGEST, Atom
 
     size = 1 + max((int(p.max()) for p in people if p.size), default=-1)
     bits = np.zeros((size, (len(people) + 7) // 8), dtype=np.uint8)
@@ -125,8 +121,6 @@ def _cell(
     variable: str | None,
     policy: TablePolicy,
 ) -> Cell:
-    from ..tables.rounding import shown_n
-    from ..tables.table import Cell
 
     people, own = cell.members, tuple(members.tolist())
     n = int(people.size)
@@ -167,6 +161,5 @@ def _statistics(cell: PrintedCell, values: Floats, variable: str | None, policy:
 
 
 def _shown(value: float, policy: TablePolicy) -> float:
-    from ..tables.rounding import round_value
 
     return float(round_value(value, decimal_places=policy.mean_decimals))

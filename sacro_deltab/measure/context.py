@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from ..tables import Problem, find_links, protect
+from ..tables.released import release
+from ..tables.solver import Contradiction
+from ..tables.span import Span
 from .linked import LinkedTables, Verdict
 from .numbers import Moment, PrintedCell
 from .table_audit import TableAudit
-
-if TYPE_CHECKING:
-    from ..tables import Problem
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,6 @@ class Context:
 
     def choose(self, primary: frozenset[str]) -> frozenset[str]:
         """Ids of the candidate's cells to suppress, those of `primary` among them."""
-        from ..tables import protect
-        from ..tables.solver import Contradiction
 
         if not primary and not self.linked.cells and len({cell.output for cell in self.candidate}) < 2:
             return primary
@@ -106,8 +104,6 @@ class Context:
 
     def _plainly_unsafe(self, variable: str | None, gone: frozenset[str]) -> bool:
         """Whether algebra alone gives a small group away: no whole audit is needed to say that something must go."""
-        from ..tables.released import release
-        from ..tables.span import Span
 
         problem = self._problem(variable)
         if problem is None or not self.linked.cells:
@@ -118,7 +114,6 @@ class Context:
 
     def _pairs(self, variable: str | None, gone: frozenset[str]) -> list[str]:
         """Which outputs give a small group away together, and which of them to drop."""
-        from ..tables import find_links
 
         problem = self._problem(variable)
         if problem is None:

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..tables import Problem, TablePolicy, audit_pattern
+from ..tables.audits import SetAudit
+from ..tables.solver import Contradiction
+from .atoms import table_problem
 from .margins import Margin, margins
 from .numbers import Earlier, Moment, PrintedCell
 from .people import Floats, Ints
 from .sums import Sums
-
-if TYPE_CHECKING:
-    from ..tables import Problem, TablePolicy
-    from ..tables.audits import SetAudit
-
 
 KEPT = 6  # problems and audits remembered
 
@@ -197,7 +196,6 @@ class LinkedTables:
         for known, _, array, problem in self._built:
             if known == key and array is values:
                 return problem
-        from .atoms import table_problem
 
         ids = frozenset(c.id for c in cells)
         built = table_problem(
@@ -227,8 +225,6 @@ class LinkedTables:
         self, variable: str | None, candidate: Sequence[PrintedCell], gone: frozenset[str], **kw: Any
     ) -> Verdict:
         """Audit everything printed with `gone` (cell ids) marked, for one variable."""
-        from ..tables import audit_pattern
-        from ..tables.solver import Contradiction
 
         problem = self.problem(variable, candidate, **kw)
         if problem is None:

@@ -17,15 +17,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..tables.identities import Identity, banded_identity, holding
+from .numbers import PrintedCell
 from .people import Floats, Ints
-
-if TYPE_CHECKING:
-    from ..tables.identities import Identity
-    from .numbers import PrintedCell
 
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)\s*(to under|to|up to|-|–|—|,|;|:)\s*(?:<\s*)?(\d+(?:\.\d+)?)")
 Limits = tuple[float, float]
@@ -59,7 +56,6 @@ def margins(
     cells
         All printed cells of the session, withheld ones too: their labels are read.
     """
-    from ..tables.identities import holding
 
     out: list[Margin] = []
     limits = None if ages is None else _age_limits(ages, cells)
@@ -78,7 +74,6 @@ def margins(
 
 def _trained(values: Floats, cells: Sequence[PrintedCell], training: Iterable[Ints]) -> list[Ints]:
     """Sets of people whose values add up to zero."""
-    from ..tables.identities import holding
 
     everybody = np.flatnonzero(np.isfinite(values))
     outputs: dict[str, list[Ints]] = {}
@@ -148,7 +143,6 @@ def identity_of(margin: Margin, atoms: Sequence[int], first: Sequence[int], larg
 
     `largest`: bound on |delta| of one person, which turns limits of ages into limits of sums.
     """
-    from ..tables.identities import Identity, banded_identity
 
     if margin.limits is None or largest is None:
         return Identity(margin.name, tuple(atoms), (1.0,) * len(atoms), (0.0,) * len(atoms))

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..tables.span import Span
 from .atoms import grouped
 from .people import Ints
 
@@ -77,7 +78,6 @@ def _groups(outputs: dict[str, dict[bytes, Ints]]) -> tuple[bytes, ...]:
 @lru_cache(maxsize=512)
 def _smallest(groups: tuple[bytes, ...], below: int) -> int | None:
     """Many columns are told of the same groups: each set of groups is looked at once."""
-    from ..tables.span import Span
 
     if not groups:
         return None

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ..base.errors import InputError
-
-if TYPE_CHECKING:
-    from ..cohort import Cohort, Repair
-    from ..cohort.people import Fill
+from ..cohort import Cohort, Repair
+from ..cohort.people import Fill
 
 DEFAULT_COMPONENTS = 10
 
@@ -126,7 +124,6 @@ def public_constants(told: Mapping[str, Any], public: Any, matrix: Any, ages: An
 
     `told` are the bounds of its statement, `public` the basis or bounds that hold centre and scale.
     """
-    from ..cohort import Repair
 
     with np.errstate(all="ignore"):
         far = np.abs((matrix - np.asarray(public.centre)) / np.asarray(public.scale)) > told["feature_z"]

@@ -14,7 +14,7 @@ import json
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,8 @@ from ..base.strict import parse_object
 from ..base.writing import write_file
 from .algebra import Components
 from .base import Array, ModelInputError, one_blas_thread
+from .moments_fit import MomentsFit, fit_moments
 from .weights import Weights
-
-if TYPE_CHECKING:
-    from .moments_fit import MomentsFit
 
 SCHEMA_ID = "sacro_deltab/moments/1"
 _MEMBERS = ("header.npy", "matrix.npy", "x_centre.npy", "x_scale.npy", "conf_centre.npy", "conf_scale.npy")
@@ -206,7 +204,6 @@ class Moments:
 
     def fit_full(self, n_components: Components = None) -> MomentsFit:
         """As `fit`, with the repairs made and the condition number (both inside only)."""
-        from .moments_fit import fit_moments
 
         with one_blas_thread():
             return fit_moments(self, n_components)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,7 +105,6 @@ class Prediction:
         return f"Prediction({self.model}; {', '.join(self.table.columns)} a person, inside only; {said})"
 
     def _repr_html_(self) -> str:
-        from html import escape  # only a notebook asks
 
         return f"<code>{escape(repr(self))}</code>"
 

@@ -150,7 +150,7 @@ class Composition:
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
     """ε of ρ-zCDP at δ, by the conversion of Canonne, Kamath & Steinke 2020 (corollary 13)."""
-    from scipy.optimize import minimize_scalar
+    from scipy.optimize import minimize_scalar  # late: scipy is heavy
 
     if rho <= 0:
         return 0.0

@@ -62,7 +62,7 @@ def _agrees_too_well(basis: Basis, values: Array) -> bool:
     fine = spread > 1e-12
     if not fine.any():
         return False
-    from scipy.stats import chi2
+    from scipy.stats import chi2  # late: scipy is heavy
 
     statistic = n * (gaps[fine] ** 2 / spread[fine]).sum()
     return bool(statistic < chi2.ppf(_CHANCE, int(fine.sum())))

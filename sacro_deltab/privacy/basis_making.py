@@ -100,7 +100,7 @@ def _public_people(X: ArrayLike, age: ArrayLike, names: Sequence[str]) -> tuple[
 
 
 def _axes(z: Array, wanted: int, asked: int | None) -> tuple[Array, Array]:
-    from scipy.linalg import eigh
+    from scipy.linalg import eigh  # late: scipy is heavy
 
     people, features = z.shape
     centred = z - z.mean(axis=0)

@@ -167,7 +167,7 @@ class PublicBounds:
 
     def warn_if_data_extremes(self, age: ArrayLike) -> str | None:
         """A warning, for inside only, when the age range equals the data's extremes; changes nothing that leaves."""
-        import numpy as np
+        import numpy as np  # late: numpy is heavy
 
         values = np.asarray(age, dtype=float)
         values = values[np.isfinite(values)]

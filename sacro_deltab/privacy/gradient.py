@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,10 +20,8 @@ from . import debias, sampler
 from .blocks import GRID_BITS, Array, Ints, clip_rows, norm_bound, quantise, row_sums
 from .debias import find_line
 from .fit import AgeMoments, age_moments, finish_weights, psd, settled_age, weight
+from .job import Job
 from .mechanisms import integer_sigma
-
-if TYPE_CHECKING:
-    from .job import Job
 
 _UNIT = 2.0**-GRID_BITS
 TAU = 0.5  # of the size of a public coefficient: how far a cohort's own may lie from it (measured on real cohorts)

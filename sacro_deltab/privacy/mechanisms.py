@@ -135,7 +135,7 @@ def log_delta_of_mu(mu: float, epsilon: float) -> float:
     very different size, relative error about 1e-14 where the textbook form loses four digits. For a small μ the two
     Mills ratios agree in nearly every digit; their difference is then the integral of the derivative.
     """
-    from scipy.special import erfcx
+    from scipy.special import erfcx  # late: scipy is heavy
 
     a = mu / 2 - epsilon / mu
     b = mu / 2 + epsilon / mu
@@ -165,7 +165,7 @@ def delta_of_mu(mu: float, epsilon: float) -> float:
 
 def mu_of(epsilon: float, delta: float) -> float:
     """Largest μ whose Gaussian release is (ε, δ)-private: 1/σ for sensitivity 1."""
-    from scipy.optimize import brentq
+    from scipy.optimize import brentq  # late: scipy is heavy
 
     eps, log_target = positive("epsilon", epsilon), math.log(checked_delta(delta))
     low, high = 1e-3, 1.0
@@ -183,7 +183,7 @@ def mu_of(epsilon: float, delta: float) -> float:
 
 def epsilon_of_mu(mu: float, delta: float) -> float:
     """Smallest ε ≥ 0 at which a μ-Gaussian-DP release has the given δ (exact conversion)."""
-    from scipy.optimize import brentq
+    from scipy.optimize import brentq  # late: scipy is heavy
 
     strength, log_target = positive("mu", mu), math.log(checked_delta(delta))
     if strength > _LARGEST_MU:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +12,8 @@ from ..model.algebra import fix_signs
 from ..model.weights import Weights
 from .blocks import FRACTIONS, Array, Layout
 from .fit import Axes, fit_moments
+from .job import Job
 from .moments import NoisyMoments
-
-if TYPE_CHECKING:
-    from .job import Job
 
 NODE_FRACTIONS = {**FRACTIONS, "ut": 0.27, "uq": 0.09, "uu": 0.50}
 DEFAULT_COMPONENTS = 25  # asking for many costs nothing: those below the noise edge are dropped

@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ..base.errors import PrivacyError
 from ..model.weights import Weights
+from . import node
 from .blocks import Array, Layout
 from .fit import Axes, PublicFit, age_moments, fit_moments
+from .gradient import Purse, Schedule, descend, plan_schedule
 from .intervals import errors_of_moments
+from .job import Job
 from .moments import NoisyMoments, Scaling, noise_table, release
-
-if TYPE_CHECKING:
-    from .gradient import Schedule
-    from .job import Job
-
 
 Method = Literal["auto", "moments", "gradient"]
 # The line of fitted values on age needs no clip of features (what is clipped there is the residual): a prediction has
@@ -97,7 +95,6 @@ def _choose(job: Job, method: Method, n_public: int | None) -> Path:
 
 def shared_gradient(job: Job) -> Path:
     """DP gradient descent on a shared basis; one Gaussian account."""
-    from .gradient import Purse, descend
 
     size, schedule, start = gradient_plan(job)
     count = 0 if job.confounds is None else job.confounds.shape[1]
@@ -122,7 +119,6 @@ def shared_gradient(job: Job) -> Path:
 
 def gradient_plan(job: Job) -> tuple[int, Schedule, Array | None]:
     """(J, schedule, b1 to begin from) of a descent: public."""
-    from .gradient import plan_schedule
 
     size, basis = components_of(job), job.basis
     assert basis is not None
@@ -154,7 +150,6 @@ def _start(job: Job, size: int) -> Array | None:
 
 def node_moments(job: Job, n_public: int | None) -> Path:
     """One release of the F-dimensional moments; the component axes come from it too."""
-    from . import node
 
     layout, scaling = node.layout_of(job), scaling_of(job, node.radius_of(job))
     most, least = node.wanted_components(job), node.least_n(layout.width, job.mu, job.reach)

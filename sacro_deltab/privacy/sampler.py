@@ -23,9 +23,9 @@ def discrete_gaussian(scale: float, size: int) -> NDArray[np.int64]:
     OpenDP turns `scale` into the rational number it is and samples by Canonne, Kamath & Steinke 2020; `exact` does the
     same for large blocks.
     """
-    import numpy as np
+    import numpy as np  # late: numpy is heavy
 
-    from . import exact
+    from . import exact  # late: brings numpy
 
     if not 0 < scale < _MAX_SCALE:
         raise PrivacyError("the noise does not fit 64-bit integers", next_step="use a coarser grid or a larger ε")
@@ -38,10 +38,10 @@ def discrete_gaussian(scale: float, size: int) -> NDArray[np.int64]:
 
 def opendp_gaussian(scale: float, size: int) -> NDArray[np.int64]:
     """The same draws by OpenDP."""
-    import numpy as np
+    import numpy as np  # late: numpy is heavy
     from opendp.domains import atom_domain, vector_domain  # not the prelude: it imports scikit-learn, 60 MB
     from opendp.measurements import make_gaussian
-    from opendp.metrics import l2_distance
+    from opendp.metrics import l2_distance  # late: opendp is heavy
     from opendp.mod import enable_features
 
     enable_features("contrib")
@@ -52,11 +52,11 @@ def opendp_gaussian(scale: float, size: int) -> NDArray[np.int64]:
 
 def discrete_laplace(scale: float, size: int) -> NDArray[np.int64]:
     """`size` independent draws of the discrete Laplace on ℤ with parameter `scale` > 0, exact, by OpenDP."""
-    import numpy as np
+    import numpy as np  # late: numpy is heavy
     from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_laplace
+    from opendp.measurements import make_laplace  # late: opendp is heavy
     from opendp.metrics import l1_distance
-    from opendp.mod import enable_features
+    from opendp.mod import enable_features  # late: opendp is heavy
 
     if not 0 < scale < _MAX_SCALE:
         raise PrivacyError("the noise does not fit 64-bit integers", next_step="use a coarser grid or a larger ε")

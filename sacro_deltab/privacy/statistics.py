@@ -21,7 +21,7 @@ from .accounting import epsilon_by_adjacency
 from .blocks import GRID_BITS, Array, Ints
 from .bounds import Provenance
 from .job import check_delta
-from .mechanisms import NUMERIC_SLACK, gaussian_sigma, integer_sigma, laplace_scale, mu_of
+from .mechanisms import NUMERIC_SLACK, epsilon_of_mu, gaussian_sigma, integer_sigma, laplace_scale, mu_of
 from .spend import Adjacency, Receipt, SpendRequest, just_drawn
 from .statement import UNREGISTERED, PrivacyStatement
 
@@ -230,7 +230,6 @@ def _all_relations(request: SpendRequest, lower: float, upper: float) -> dict[st
     own = replaced if request.adjacency == "replace_one" else zeroed
     if request.mu is not None:
         table = epsilon_by_adjacency(request.mu * zeroed / own, request.delta_dp, exact_n=request.n_public is not None)
-        from .mechanisms import epsilon_of_mu
 
         factor = 2.0 if request.n_public is None else replaced / own
         return {**table, "replace_one": epsilon_of_mu(request.mu * factor, request.delta_dp)}
@@ -275,7 +274,7 @@ def _draw(request: SpendRequest, reach: int, share: float, size: int) -> tuple[I
 
 def _diffprivlib(v: Array, sensitivity: float, request: SpendRequest) -> tuple[Array, Array]:
     """diffprivlib's own mechanisms, for those who must use them."""
-    import diffprivlib.mechanisms as dpl
+    import diffprivlib.mechanisms as dpl  # late: diffprivlib is heavy
 
     if request.n_public is None:
         raise PrivacyError("diffprivlib's mean needs a public N", next_step='use library="opendp" under add_remove')

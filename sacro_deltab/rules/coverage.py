@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .engine import facts_required
 from .model import Condition, Rule, RuleSet
 from .strictness import admits, samples
 
@@ -123,7 +124,6 @@ def _decision_notes(ruleset: RuleSet, used: set[str]) -> Iterator[Gap]:
 
 
 def _fact_notes(ruleset: RuleSet) -> Iterator[Gap]:
-    from .engine import facts_required
 
     needed: set[str] = {"output.known", "evidence.complete", "cell.complementary"}
     for name in ruleset.outputs:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from ..tables.rounding import round_value
 from .engine import band_text
 from .evaluate import Lack, Scope, evaluate
 from .facts import Fact, Facts, Part, Provider
@@ -76,7 +77,6 @@ def _deed(scope: Scope, rule: Rule, part: Part | None, example: Example) -> str:
         if isinstance(value, Lack):
             return f"nothing: {value.fact} {value.why}"
         return f"becomes {band_text(rule.deed_args['bands'], value)!r}"
-    from ..tables.rounding import round_value
 
     how = {k: v for k, v in rule.deed_args.items() if k != "part"}
     number = example.given.get("value", example.given.get("cell.n"))

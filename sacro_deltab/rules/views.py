@@ -10,6 +10,7 @@ from typing import Any
 
 from ..base.findings import Effect, Finding, View
 from . import messages
+from .loader import load_base
 from .model import Rule, RuleSet
 from .types import Action, Decision
 
@@ -41,7 +42,6 @@ def decision_to_json(decision: Decision, view: View = "inside", *, ruleset: Rule
 
 
 def _packaged() -> RuleSet:
-    from .loader import load_base
 
     return load_base()
 

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError
 from ..base.verdicts import VERDICTS
+from ..cohort import Cohort
+from ..cohort.simulate import demo_cohort, demo_public_reference
 from ..judging.said import read_said
 from ..kinds.correlations import CORRELATION
 from ..model.filling import fit_deltas
 from ..model.parameters import BETA1
+from ..privacy.basis import Basis
 from ..rules import load_base
 from ..rules.digests import semantic_digest
 from .pipeline import Outcome, carried_out, quiet_acro
@@ -24,7 +27,6 @@ from .releasing import release_all
 from .telling import account
 
 if TYPE_CHECKING:
-    from ..cohort import Cohort
     from ..session.acro_session import DeltabSession
 
 EPSILON = 1.0
@@ -75,9 +77,7 @@ def run_demo(out: Path, ledger: str, say: Say, *, declare: Path | None = None, a
 
 def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
     """Write what researcher and TRE would supply; ids are new each time, so every demonstration is a new cohort."""
-    from ..cohort.simulate import demo_cohort, demo_public_reference
-    from ..ledger import open_ledger
-    from ..privacy.basis import Basis
+    from ..ledger import open_ledger  # late: brings sqlalchemy
     from .registering import register_table
 
     tag = secrets.token_hex(4)
@@ -163,7 +163,7 @@ def _run(plan: Plan, cohort: Cohort, say: Say) -> Outcome:
 
 def _extra(session: DeltabSession, cohort: Cohort) -> None:
     """What researchers also ask for: a crossed table, counts, a plot, an undeclared correlation, bare weights."""
-    from ..model import BrainAgeDelta
+    from ..model import BrainAgeDelta  # late: brings sklearn
 
     assert cohort.groups is not None
     deltas = fit_deltas(cohort, COMPONENTS, "unbiased_quadratic")

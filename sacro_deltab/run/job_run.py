@@ -8,17 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError, RefusedError
+from ..cohort import Cohort, read_cohort
 from ..federation.job import Job, check_basis, check_rule_set, load_job
 from ..kinds.registry import KINDS
+from ..measure.grouping import AgeBands
 from ..model.parameters import MOMENTS
+from ..privacy import PublicBounds
+from ..privacy.basis import Basis
+from ..rules import RuleSet
+from ..rules.judging import judging_ruleset
 from ..session.weights import ALL
 from .pipeline import Outcome, carried_out
 from .plan import Plan, Say
 from .releasing import confounds_of, train
 
 if TYPE_CHECKING:
-    from ..cohort import Cohort
-    from ..rules import RuleSet
     from ..session.acro_session import DeltabSession
 
 _JOBS_OWN = (
@@ -43,8 +47,7 @@ def run_job(path: Path, plan: Plan, say: Say) -> Outcome:
     RefusedError, InputError
         With the reason; nothing was spent and nothing is left.
     """
-    from ..certificate.law import committee
-    from ..rules.judging import judging_ruleset
+    from ..certificate.law import committee  # late: brings sqlalchemy
 
     job = load_job(path)
     _refuse_conflicts(job, plan)
@@ -74,8 +77,6 @@ def _refuse_conflicts(job: Job, plan: Plan) -> None:
 
 
 def _check_public(job: Job, plan: Plan) -> None:
-    from ..privacy import PublicBounds
-    from ..privacy.basis import Basis
 
     if job.basis_digest is not None:
         if plan.basis is None:
@@ -91,7 +92,6 @@ def _check_public(job: Job, plan: Plan) -> None:
 
 
 def _read(job: Job, plan: Plan) -> Cohort:
-    from ..cohort import read_cohort
 
     if plan.ages is None or plan.features is None:
         raise InputError("the job needs this node's files", next_step="give --ages and --features.")
@@ -136,7 +136,7 @@ def _check_cohort(job: Job, cohort: Cohort, ruleset: RuleSet) -> None:
 
 
 def _check_budget(job: Job, plan: Plan, ruleset: RuleSet) -> None:
-    from ..ledger import open_ledger
+    from ..ledger import open_ledger  # late: brings sqlalchemy
 
     url = str(plan.ledger)
     name = url.removeprefix("sqlite:///")
@@ -167,7 +167,6 @@ def _run(job: Job, plan: Plan, cohort: Cohort, say: Say) -> Outcome:
 
 
 def _release(job: Job, plan: Plan, session: Any, cohort: Cohort, model: Any) -> None:
-    from ..measure.grouping import AgeBands
 
     weights = [name for name in job.outputs if name in ALL]
     if weights:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InputError, RefusedError
+from ..check import check_paths
+from ..cohort import Cohort
 from ..run.plan import Plan, Say, read
 from ..run.releasing import note_repairs, release_all
 from ..session.journal import Journal
 
 if TYPE_CHECKING:
-    from ..cohort import Cohort
     from ..session.acro_session import DeltabSession
 
 
@@ -63,7 +65,6 @@ def carried_out(plan: Plan, cohort: Cohort, say: Say, release: Callable[[DeltabS
 
     `release` asks for the outputs and says what was impossible.
     """
-    from ..check import check_paths
 
     with working_folder(plan, say) as journal:
         session = started(plan, cohort, journal, say)
@@ -89,7 +90,7 @@ def judged(plan: Plan, cohort: Cohort, journal: Path, say: Say) -> tuple[DeltabS
 
 
 def started(plan: Plan, cohort: Cohort, journal: Path, say: Say) -> DeltabSession:
-    from ..session.acro_session import DeltabSession
+    from ..session.acro_session import DeltabSession  # late: brings sqlalchemy
 
     say("starting ACRO")
     said: dict[str, Any] = {
@@ -109,7 +110,7 @@ def started(plan: Plan, cohort: Cohort, journal: Path, say: Say) -> DeltabSessio
 def quiet_acro() -> Any:
     """A live ACRO without its log of risk tables on the terminal."""
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere, contextlib.redirect_stderr(nowhere):
-        import acro
+        import acro  # late: acro is heavy
 
         logging.getLogger("acro").setLevel(logging.WARNING)
         for name in ("records", "tables", "regression", "summary"):
@@ -120,7 +121,6 @@ def quiet_acro() -> Any:
 @contextlib.contextmanager
 def working_folder(plan: Plan, say: Say) -> Iterator[Path]:
     """A private working folder beside the output. It stays where something was paid for, whatever became of the run."""
-    import shutil
 
     folder = plan.resume
     try:

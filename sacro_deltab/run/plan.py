@@ -56,7 +56,7 @@ class Plan:
 
 def read(plan: Plan) -> Cohort:
     """The cohort of a plan; group columns are taken from the groups file, else from the features file."""
-    from ..cohort import read_cohort
+    from ..cohort import read_cohort  # late: brings numpy
 
     columns = tuple(dict.fromkeys(part for name in plan.by for part in parts_of(name)))
     return read_cohort(

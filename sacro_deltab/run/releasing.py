@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import RefusedError
+from ..cohort import Cohort, Repair
+from ..cohort.people import Fill
+from ..measure.grouping import AgeBands
 from ..model.filling import (
     DEFAULT_COMPONENTS,
     FOLDS,
@@ -16,12 +19,13 @@ from ..model.filling import (
     given_deltas,
     public_constants,
 )
+from ..privacy import PublicBounds
+from ..privacy.basis import Basis
+from ..session.attacking import attack_training
 from ..session.ready import refuse_beyond
 from .plan import Plan, Say, parts_of
 
 if TYPE_CHECKING:
-    from ..cohort import Cohort, Repair
-    from ..cohort.people import Fill
     from ..session.acro_session import DeltabSession
 
 
@@ -122,7 +126,6 @@ def _statistics(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any,
 
 
 def _tables(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any) -> Iterator[str]:
-    from ..measure.grouping import AgeBands
 
     if cohort.groups is None:
         yield "no tables by group: no groups were given (--groups, --by)"
@@ -147,9 +150,6 @@ def _tables(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any) -> 
 
 
 def train(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -> Generator[str, None, Any]:
-    from ..privacy import PublicBounds
-    from ..privacy.basis import Basis
-    from ..session.attacking import attack_training
 
     basis = None if plan.basis is None else Basis.load(plan.basis)
     bounds = None
@@ -195,7 +195,7 @@ def train(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -> Gener
 def confounds_of(cohort: Cohort) -> Any:
     if cohort.confounds is None:
         return None
-    import pandas as pd
+    import pandas as pd  # late: pandas is heavy
 
     return pd.DataFrame(cohort.confounds, columns=list(cohort.confound_names))
 

@@ -123,9 +123,9 @@ def write_trial(folder: Path) -> list[str]:
     InputError
         A file of it is there already.
     """
-    from ..ledger import open_ledger
+    from ..ledger import open_ledger  # late: brings sqlalchemy
     from ..ledger.trust import pin_ledger
-    from ..privacy.basis import Basis
+    from ..privacy.basis import Basis  # late: brings numpy
     from .registering import register_table
 
     names = ("budget.db", "budget.db.key", "trust.json", "public.csv", "cohort.csv", "other.csv", "basis.json")
@@ -155,10 +155,10 @@ def write_trial(folder: Path) -> list[str]:
 
 def _people(n: int, seed: int, prefix: str) -> pd.DataFrame:
     """Simulated people with twenty features, an age, a sex and a diagnosis."""
-    import numpy as np
+    import numpy as np  # late: numpy is heavy
     import pandas as pd
 
-    from ..cohort.simulate import smith_cohort
+    from ..cohort.simulate import smith_cohort  # late: brings numpy
 
     made, rng = smith_cohort(n, 20, seed=seed), np.random.default_rng(seed)
     frame = pd.DataFrame(made.X, columns=[f"idp_{j:02d}" for j in range(20)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..base.collector import paused
 from ..base.errors import InputError, RefusedError
@@ -16,7 +16,9 @@ from ..base.verdicts import VERDICTS
 from ..cohort import Cohort
 from ..kinds.plots import PLOT
 from ..privacy import PublicBounds
+from ..privacy.attack.membership import AttackReport
 from ..privacy.basis import Basis
+from ..privacy.training import PrivateModel
 from .attacking import attach, attack_trained
 from .core import LiveRecords, SessionCore
 from .entries import Candidate, Entry
@@ -32,10 +34,6 @@ from .report import session_html, session_text
 from .resume import resume
 from .settling import needs_plan, settle
 from .training import deltas, train, train_documents
-
-if TYPE_CHECKING:
-    from ..privacy.attack.membership import AttackReport
-    from ..privacy.training import PrivateModel
 
 
 class DeltabSession(SessionCore, Releases):

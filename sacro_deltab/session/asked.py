@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..judging.judge import CELL_KIND, judge_output
+from ..judging.judge import CELL_KIND, Judged, judge_output
 from ..judging.shape import shaped
 from ..measure.context import Context
 from ..measure.linked import LinkedTables
@@ -22,6 +22,7 @@ from ..measure.measure import frequency_check, nk_check
 from ..measure.numbers import Moment, PrintedCell
 from ..measure.people import Floats, Ints
 from ..outputs.document import OutputDocument
+from ..rules import RuleSet
 from ..rules.facts import Fact, Facts, FactValue, Provider, facts_from_json
 from ..rules.replay import Again
 from ..tables import TablePolicy
@@ -29,8 +30,6 @@ from .entries import Candidate
 from .planning import Planner
 
 if TYPE_CHECKING:
-    from ..judging.judge import Judged
-    from ..rules import RuleSet
     from .core import SessionCore
 
 MOST_PLACES = 400_000  # memberships kept; of larger sessions a replay knows what the facts alone tell

@@ -92,7 +92,7 @@ def attack_trained(
 
 def _could_not(session: SessionCore, model: Any, why: str) -> str | None:
     """Said where it may be said: of formal weights only inside, since it was seen in the data."""
-    from ..privacy.attack.membership import not_run
+    from ..privacy.attack.membership import not_run  # late: brings jsonschema_rs, scipy …
 
     statement = model.statement.to_json()
     if statement["label"] != "formal":

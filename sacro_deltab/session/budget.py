@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base.strict import parse
+from ..ledger import open_ledger
 from ..ledger.people import Finding
 from ..ledger.register import Registered, find_people, registered
 from ..privacy.spend import BudgetLimits, Receipt, SpendRequest
@@ -40,7 +41,6 @@ class Budget:
         pins: Iterable[Mapping[str, Any]] = (),
         who: str | None = None,
     ) -> None:
-        from ..ledger import open_ledger  # late: brings sqlalchemy
 
         self.url = str(url)
         self.ledger = open_ledger(url, pins=list(pins))

@@ -20,6 +20,7 @@ from ..judging.evidence import dump_evidence, statement_digest, statement_name
 from ..tables.problem_json import problem_to_json
 from .asked import asked_block
 from .header import session_block
+from .history import record_releases
 from .recheck import recheck
 
 if TYPE_CHECKING:
@@ -187,7 +188,6 @@ def build_evidence(session: SessionCore) -> dict[str, Any]:
 
 def _close_spends(session: SessionCore, digests: dict[str, str]) -> None:
     """Tell the ledger which bytes each spend paid for, then remember what leaves."""
-    from .history import record_releases  # late: brings numpy
 
     for spend in sorted({s for entry in session.entries for s in entry.spends}):
         files = {

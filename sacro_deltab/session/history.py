@@ -238,7 +238,7 @@ def _release_cells(
 
 def _told_parts(session: SessionCore, trace: Trace | None, whole: Sequence[Any]) -> list[Any]:
     """Groups that a statistic tells of besides its own people, such as those with the higher of two values."""
-    from ..ledger import ReleaseCell
+    from ..ledger import ReleaseCell  # late: brings sqlalchemy
 
     ids = session.state.ids
     if trace is None or ids is None:

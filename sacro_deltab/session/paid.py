@@ -21,10 +21,10 @@ from ..base.errors import BudgetError, InputError, LedgerError
 from ..base.strict import DATA, parse
 from ..base.writing import write_file
 from ..privacy.spend import Receipt, SpendRequest
+from .journal import Journal
 
 if TYPE_CHECKING:
     from .budget import Budget
-    from .journal import Journal
 
 T = TypeVar("T")
 _ROOM = 4 * 1024 * 1024  # bytes that must be free beside the journal before anything is paid for

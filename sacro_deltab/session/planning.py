@@ -19,10 +19,10 @@ from ..measure.context import Attacked, Context
 from ..measure.linked import LinkedTables
 from ..measure.table_audit import TableAudit
 from ..outputs.document import MARK
+from ..rules import RuleSet, Waiver
 from .entries import Candidate
 
 if TYPE_CHECKING:
-    from ..rules import RuleSet, Waiver
     from .core import SessionCore
 
 MOST_TRIES = 240  # sets of outputs that are judged in search of the best

@@ -14,12 +14,13 @@ from ..measure.people import rows_of
 from ..privacy import laplace_scale
 from ..privacy.noisy_count import attempt_error, laplace_allowance, least
 from ..privacy.spend import Adjacency, Receipt
+from ..privacy.statistics import COUNT_SHARE, ModelSource, release_mean
+from ..privacy.stored import statistic_json, statistic_of
 from .common import ROWS_ARE_PEOPLE, build_facts, noised
 from .entries import Candidate
 from .paid_models import trained_here
 
 if TYPE_CHECKING:
-    from ..privacy.statistics import ModelSource
     from .core import SessionCore
 
 _SOURCES: dict[str, ModelSource] = {
@@ -44,8 +45,6 @@ def private_mean_candidate(
     trained under `add_remove`, here or in an earlier session, the same relation holds: sum and N are noised, and the
     facts use that model's noisy N, or this release's own. The noise is drawn by `privacy.statistics.release_mean`.
     """
-    from ..privacy.statistics import COUNT_SHARE, release_mean  # late: brings scipy, threadpoolctl
-    from ..privacy.stored import statistic_json, statistic_of
 
     leaving = (e for e in session.entries if e.type == DELTA_MEAN and not e.kept_inside)
     exact = next((e for e in leaving if e.privacy is None), None)
@@ -110,7 +109,6 @@ def private_mean_candidate(
 
 def _least_n(session: SessionCore, noisy: float, epsilon: float, receipt: Receipt) -> int:
     """Lower confidence limit of the count that a mean under `add_remove` noises itself."""
-    from ..privacy.statistics import COUNT_SHARE  # late: brings scipy
 
     error = attempt_error(float(session.ruleset.parameters["noisy_n_error"]), receipt.after.releases)
     return least(noisy, laplace_allowance(1 / (epsilon * COUNT_SHARE), error))

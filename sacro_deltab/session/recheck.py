@@ -18,10 +18,10 @@ def recheck(session: SessionCore) -> None:
     RefusedError
         Something can be worked out: names the outputs, so that one can be dropped.
     """
-    from ..measure.context import Context
+    from ..measure.context import Context  # late: brings numpy
     from .foreign import add_foreign  # late: brings numpy
     from .history import load_earlier, released_meanwhile
-    from .recording import notice_config
+    from .recording import notice_config  # late: brings jsonschema_rs, numpy …
 
     notice_config(session)
     _refuse_exact_n(session)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..base.collector import paused
 from ..base.errors import InputError
@@ -17,6 +17,7 @@ from ..kinds import correlations, features, group_tables, prediction_error, quan
 from ..kinds.kind import Make
 from ..kinds.registry import KINDS
 from ..measure.grouping import AgeBands
+from ..privacy.training import PrivateModel
 from .common import candidate_of
 from .core import SessionCore
 from .entries import Candidate, Entries, Entry
@@ -26,9 +27,6 @@ from .private_mean import private_mean_candidate
 from .recording import record
 from .settling import hypothetical
 from .weights import moments_candidate, weight_candidates
-
-if TYPE_CHECKING:
-    from ..privacy.training import PrivateModel
 
 
 class Releases(ABC):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from ..measure.columns import Known, copy_of, near
 from ..measure.linked import LinkedTables
 from ..measure.numbers import Book, Moment, Trace, moments
 from ..measure.people import Floats, Roster, numbers, rows_of
+from ..rules import RuleSet
 from ..tables import TablePolicy
-
-if TYPE_CHECKING:
-    from ..rules import RuleSet
-    from .entries import Candidate
+from .entries import Candidate
 
 
 class State:

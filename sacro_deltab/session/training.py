@@ -12,6 +12,7 @@ from ..base.errors import InputError, PrivacyError
 from ..measure.measure import max_abs_z, training_facts
 from ..measure.people import columns_of, numbers
 from ..privacy import PublicBounds, train_private
+from ..privacy.heuristic import documents_recipe
 from ..privacy.job import contributing
 from ..privacy.noisy_count import attempt_error, gaussian_allowance, refuse_hopeless
 from ..privacy.spend import Receipt
@@ -142,7 +143,6 @@ def train_documents(
     pca: str,
 ) -> Any:
     """See `SessionCore.train_documents`."""
-    from ..privacy.heuristic import documents_recipe
 
     _refuse_mixed_n(session, "replace_one")
     ages, matrix = numbers(age), _matrix(X)

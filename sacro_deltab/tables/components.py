@@ -16,6 +16,7 @@ import numpy as np
 from .flows import Network
 from .layout import Layout, flatten, two_families
 from .solver import INF, Contradiction, Model, SolverError
+from .span import Span
 
 Interval = tuple[int, int | None]
 WHOLE = 400  # variables of one component up to which whole numbers are insisted on
@@ -170,7 +171,6 @@ class LargeComponent:
     """
 
     def __init__(self, piece: Piece) -> None:
-        from .span import Span
 
         self.piece, self.position = piece, piece.position
         self.known = [row for row in piece.rows if row.hi is not None and row.lo == row.hi]

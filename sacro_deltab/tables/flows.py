@@ -113,7 +113,7 @@ class Network:
 
     def feasible(self) -> bool:
         """Find some circulation (from the published numbers alone)."""
-        from scipy.sparse import coo_array, csr_array
+        from scipy.sparse import coo_array, csr_array  # late: scipy is heavy
         from scipy.sparse.csgraph import maximum_flow
 
         source, sink = self.n_nodes, self.n_nodes + 1

@@ -113,7 +113,7 @@ def hang_together(n: int, a: NDArray[np.integer], b: NDArray[np.integer], connec
 
     `connection`: "weak", or "strong" (there is a way in both directions).
     """
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array  # late: scipy is heavy
     from scipy.sparse.csgraph import connected_components
 
     edges = np.sort(a.astype(np.int64) * n + b)
@@ -159,7 +159,7 @@ def _shared_members(n: int, members: IntArray, size: IntArray) -> tuple[IntArray
         product = m @ m.T
         a, b = np.nonzero(product)
         return a, b, product[a, b].astype(np.int64)
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array  # late: scipy is heavy
 
     start = np.concatenate([[0], np.cumsum(size)])
     sparse = csr_array((np.ones(len(members), dtype=np.int32), members, start), shape=(k, n))

@@ -28,7 +28,7 @@ def relations(k: int, rows: Sequence[tuple[int, ...]], tables: Sequence[object])
     tables
         The table of every group: parts are looked for in one table before the others.
     """
-    from scipy.sparse import csr_array
+    from scipy.sparse import csr_array  # late: scipy is heavy
 
     size = np.asarray([len(r) for r in rows], dtype=np.int64)
     columns = np.asarray([c for r in rows for c in r], dtype=np.int64)

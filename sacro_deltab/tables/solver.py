@@ -66,7 +66,7 @@ class Model:
         refute: bool = False,
         feasibility: float = 1e-7,
     ) -> None:
-        import highspy
+        import highspy  # late: highspy is heavy
 
         self._hs = highspy
         self.h: Any = highspy.Highs()  # type: ignore[no-untyped-call]

@@ -6,23 +6,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...base.findings import Effect, Finding, note
 from ...judging.documents import marked_rows
+from ...judging.judge import Judged
 from ...kinds.kind import Measured
 from ...kinds.registry import KINDS
+from ...measure.context import Context
+from ...measure.linked import LinkedTables
 from ...outputs import MARK, OutputDocument
 from ...rules.facts import Facts, Part
+from ...tables import TablePolicy
 from .cohort_deltas import DeltaSources, Source
 from .cohort_file import CohortFile, is_noised, read_cohort_file
 from .cohort_measure import measurements
 from .cohort_tables import groupings, linked_findings, printed_cells
-
-if TYPE_CHECKING:
-    from ...judging.judge import Judged
-    from ...measure.context import Context
-    from ...measure.linked import LinkedTables
 
 _STEP = "Find out whether the cohort or the evidence was changed, then run the session again."
 # measured on the file itself, whatever was recorded
@@ -140,7 +139,6 @@ class CohortFacts:
 
     def beside(self, raw: OutputDocument, found: Measured, source: Source | None) -> Context:
         """The table engine's view of one file beside the files judged before it."""
-        from ...measure.context import Context
 
         if source is not None:
             self.tables.values[source.name] = source.values
@@ -155,8 +153,6 @@ class CohortFacts:
     @cached_property
     def tables(self) -> LinkedTables:
         """The files judged so far as one system of tables."""
-        from ...measure.linked import LinkedTables
-        from ...tables import TablePolicy
 
         return LinkedTables(TablePolicy.from_parameters(self.parameters), ages=lambda: self.file.ages)
 

@@ -11,8 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ...base.errors import SacroDeltabError
+from ...cohort import read_cohort
+from ...cohort.reading import ID_NAMES
 from ...kinds.features import FEATURES
+from ...model.filling import fit_deltas
 from ...model.parameters import BETA2, BETA2SQ, FOLDED, X_MEAN, Y_MEAN, YSQ_MEAN, YSQ_SLOPE
 from ...outputs import OutputDocument
 from .cohort_file import CohortFile
@@ -77,7 +82,6 @@ class DeltaSources:
 
     def _weights(self) -> Iterator[Source]:
         """Deltas that the recorded private weights give: predicted age from the folded ones, then the corrections."""
-        import numpy as np
 
         form, ages = self.prediction(), self.cohort.ages
         y_mean = self._one(Y_MEAN)
@@ -96,7 +100,6 @@ class DeltaSources:
 
     def prediction(self) -> Any:
         """(people,) ages predicted by the recorded folded weights; a missing feature counts as its centre."""
-        import numpy as np
 
         document = self.documents.get(FOLDED)
         if document is None or len(document.columns) != 4:
@@ -118,9 +121,6 @@ class DeltaSources:
 
     def _fits(self) -> Iterator[Source]:
         """Deltas of a model without noise, fitted to these people as `run` does where no ε is given."""
-        from ...cohort import read_cohort
-        from ...cohort.reading import ID_NAMES
-        from ...model.filling import fit_deltas
 
         names = self.features()
         if self.cohort.ages is None or not names or self.cohort.n * len(names) > _MOST_NUMBERS:

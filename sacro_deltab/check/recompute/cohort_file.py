@@ -11,11 +11,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ...base.errors import InputError
 from ...base.opening import ordinary
 from ...cohort.aligning import cap_rows, person_ids
 from ...cohort.reading import id_column
 from ...cohort.sources import as_table
+from ...cohort.table import is_missing
+from ...measure.people import MISSING, group_labels
 from ...rules.facts import Facts
 
 _MOST_GROUPS = 5_000
@@ -51,7 +55,6 @@ class CohortFile:
 
     def matrix(self, names: Sequence[str]) -> Any:
         """(people, names) numbers, or None where one of the columns is not here."""
-        import numpy as np
 
         columns = [self.column(name) for name in names]
         if not columns or any(column is None for column in columns):
@@ -60,7 +63,6 @@ class CohortFile:
 
     def sorted_columns(self) -> dict[str, array[float]]:
         """Per-subject columns, sorted, for the detectors."""
-        import numpy as np
 
         out = {}
         for name, values in self.numbers.items():
@@ -77,8 +79,6 @@ class CohortFile:
 
     def _labels_for(self, keys: set[str], name: str) -> list[str]:
         """Labels of a column; where the table names a group as files name what is missing (NA), it is that group."""
-        from ...cohort.table import is_missing
-        from ...measure.people import MISSING
 
         words = [key for key in keys if is_missing(key)]
         if len(words) != 1 or MISSING in keys:
@@ -105,9 +105,6 @@ class CohortFile:
         return [name for name, column in self.raw.items() if column.nunique() <= _MOST_GROUPS]
 
     def _bands(self, keys: set[str]) -> list[str] | None:
-        import numpy as np
-
-        from ...measure.people import MISSING
 
         bands = _bands_of(keys)
         if self.ages is None or bands is None:
@@ -119,7 +116,6 @@ class CohortFile:
 
 
 def _bands_of(keys: set[str]) -> list[tuple[float, float, str]] | None:
-    from ...measure.people import MISSING
 
     bands = sorted((float(m[1]), float(m[2]), key) for key in keys if (m := _BAND.match(key)))
     return bands if bands and len(bands) + (MISSING in keys) == len(keys) else None
@@ -143,8 +139,7 @@ def read_cohort_file(path: str | Path) -> CohortFile:
     InputError
         When the file cannot be read as such a table.
     """
-    import numpy as np
-    import pandas as pd
+    import pandas as pd  # late: pandas is heavy
 
     table = as_table(ordinary(path), "cohort")
     if table.names is None or not table.n:
@@ -180,7 +175,6 @@ def _words(column: Any) -> Any:
 
 
 def _printed(column: Any, name: str, n: int) -> list[str]:
-    from ...measure.people import group_labels
 
     try:
         return group_labels(column, name)[0]

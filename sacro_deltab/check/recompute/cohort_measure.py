@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ...base.errors import InputError
 from ...kinds.kind import Measured
 from ...kinds.registry import KINDS
@@ -123,7 +125,6 @@ class Asked:
 
     def people(self, name: str) -> int:
         """N: everybody, or everybody with an age where the session's reader left the others out."""
-        import numpy as np
 
         ages = self.cohort.ages
         known = self.cohort.n if ages is None else int(np.isfinite(ages).sum())

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from ...base.errors import InputError
 from ...base.findings import Effect, Finding, note
@@ -11,14 +14,14 @@ from ...kinds.group_tables import BY_SITE
 from ...kinds.kind import Measured
 from ...kinds.registry import KINDS
 from ...kinds.whole import N_SUBJECTS
-from ...measure.people import MISSING, Grouping
+from ...measure.grouping import AgeBands, make_grouping
+from ...measure.measure import cell_parts, table_facts
+from ...measure.numbers import PrintedCell
+from ...measure.people import MISSING, Grouping, Roster
 from ...outputs import OutputDocument
 from ...rules.facts import Facts
-from .cohort_file import CohortFile, is_noised
-
-if TYPE_CHECKING:
-    from ...measure.numbers import PrintedCell
-    from .cohort_deltas import Source
+from .cohort_deltas import Source
+from .cohort_file import CohortFile, band_edges, is_noised
 
 CROSS = " × "  # as the session joins the names of crossed groups
 _NA = frozenset({"na", "nan", "null", "none", "n/a", "."})
@@ -36,9 +39,6 @@ def tables(
 
 def groupings(cohort: CohortFile, raw: OutputDocument, facts: Facts | None) -> Iterator[Grouping]:
     """People by row of the table; a person in none of its rows has code −1."""
-    import itertools
-
-    import numpy as np
 
     keys = [str(row[0]) for row in raw.rows]
     crossed = [key.split(CROSS) for key in keys]
@@ -76,11 +76,7 @@ def _widths(
     cohort: CohortFile, columns: list[list[str]], keys: list[str], names: list[str | None]
 ) -> tuple[float, ...] | None:
     """Band widths as the session measures them: from the bands, or where groups are age bands by another name."""
-    import pandas as pd
-
-    from ...measure.grouping import AgeBands, make_grouping
-    from ...measure.people import Roster
-    from .cohort_file import band_edges
+    import pandas as pd  # late: pandas is heavy
 
     parts = []
     for i, column in enumerate(columns):
@@ -105,9 +101,6 @@ def _table(
     statistic: str,
     parameters: Mapping[str, Any],
 ) -> Measured:
-    import numpy as np
-
-    from ...measure.measure import cell_parts, table_facts
 
     parts = cell_parts(grouping, deltas, statistic)
     whole = {fact.name: fact.value for fact in table_facts(grouping, deltas, parts, parameters).values()}
@@ -128,9 +121,6 @@ def _table(
 
 def printed_cells(raw: OutputDocument, found: Measured, source: Source | None) -> tuple[PrintedCell, ...]:
     """What a file prints over groups of people, for the attack over all files named together."""
-    import numpy as np
-
-    from ...measure.numbers import PrintedCell
 
     role = "interior" if found.parts else "grand"
     return tuple(
@@ -216,7 +206,6 @@ def _recorded(
 
 
 def _counted(members: Mapping[str, Any], known: list[str], deltas: Any) -> dict[frozenset[str], tuple[int, float]]:
-    import numpy as np
 
     whole = np.column_stack([members[name] for name in known])
     patterns, inverse = np.unique(whole, axis=0, return_inverse=True)

@@ -6,15 +6,17 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...base.errors import InputError
+from ...cohort import Cohort, read_cohort
 from ...model.weights import Weights
+from ..basis import Basis
+from ..bounds import PublicBounds
+from ..job import check_delta
+from ..mechanisms import mu_of
 from .membership import SHADOWS, AttackReport, attack_report, plain_trainer, private_trainer
-
-if TYPE_CHECKING:
-    from ...cohort import Cohort
-    from .shadows import Trainer
+from .shadows import Trainer
 
 Say = Callable[[str], None]
 
@@ -65,7 +67,6 @@ def run_attack(plan: AttackPlan, say: Say) -> AttackReport:
 
 
 def _read(plan: AttackPlan, ages: Path, features: Path, confounds: Path | None) -> Cohort:
-    from ...cohort import read_cohort
 
     return read_cohort(
         ages, features, confounds, id_column=plan.id_column, age_column=plan.age_column, ignore_columns=plan.ignore
@@ -76,10 +77,6 @@ def _trainer(plan: AttackPlan, cohort: Cohort) -> tuple[Trainer, Mapping[str, An
     """The procedure to attack, and what it promises: a bound on every attack, whatever the ledger says of the label."""
     if plan.basis is None and plan.bounds is None:
         return plain_trainer(plan.n_components), None
-    from ..basis import Basis
-    from ..bounds import PublicBounds
-    from ..job import check_delta
-    from ..mechanisms import mu_of
 
     basis = None if plan.basis is None else Basis.load(plan.basis)
     bounds = None if plan.bounds is None else PublicBounds.load(plan.bounds)

@@ -41,14 +41,14 @@ class Success:
 
 def max_auc(mu: float) -> float:
     """Largest AUC any attack can have against a μ-GDP release (Dong, Roth & Su 2022): Φ(μ/√2)."""
-    from scipy.special import ndtr
+    from scipy.special import ndtr  # late: scipy is heavy
 
     return float(ndtr(_mu(mu) / math.sqrt(2)))
 
 
 def max_tpr(mu: float, fpr: float = FPR) -> float:
     """Largest true-positive rate at a false-positive rate against a μ-GDP release: Φ(Φ⁻¹(fpr) + μ)."""
-    from scipy.special import ndtr, ndtri
+    from scipy.special import ndtr, ndtri  # late: scipy is heavy
 
     if not 0 < fpr < 1:
         raise PrivacyError("a false-positive rate lies strictly between 0 and 1", next_step="0.01 is usual")
@@ -63,7 +63,7 @@ def _mu(mu: float) -> float:
 
 def auc(inside: Array, outside: Array) -> float:
     """Share of (member, other) pairs in which the member scores higher; ties count half."""
-    from scipy.stats import rankdata
+    from scipy.stats import rankdata  # late: scipy is heavy
 
     ranks = rankdata(np.concatenate([inside, outside]))
     m, n = inside.size, outside.size
@@ -72,7 +72,7 @@ def auc(inside: Array, outside: Array) -> float:
 
 def auc_interval(inside: Array, outside: Array) -> tuple[float, float]:
     """95 % interval of one AUC by DeLong's variance, on the logit scale so that it stays in [0, 1]."""
-    from scipy.stats import rankdata
+    from scipy.stats import rankdata  # late: scipy is heavy
 
     m, n = inside.size, outside.size
     value = auc(inside, outside)
@@ -103,7 +103,7 @@ def tpr_at(inside: Array, outside: Array, fpr: float = FPR) -> float:
 
 def binomial_interval(successes: int, trials: int, level: float = _LEVEL) -> tuple[float, float]:
     """Clopper-Pearson interval of a proportion."""
-    from scipy.stats import beta
+    from scipy.stats import beta  # late: scipy is heavy
 
     tail = (1 - level) / 2
     low = 0.0 if successes == 0 else float(beta.ppf(tail, successes, trials - successes + 1))
@@ -127,7 +127,7 @@ def many_targets(scores: Array, member: NDArray[np.bool_], seed: int) -> Success
         T × people; rows 2k and 2k + 1 are models trained on complementary halves. They are not independent of each
         other, so pairs are the replicates: the AUC gets a t interval over pairs, the true-positive rate a bootstrap.
     """
-    from scipy.stats import t as student
+    from scipy.stats import t as student  # late: scipy is heavy
 
     each = np.array([auc(s[m], s[~m]) for s, m in zip(scores, member, strict=True)])
     pairs = each.reshape(-1, 2).mean(axis=1)

@@ -7,12 +7,14 @@ from typing import Any
 
 from ...model.parameters import TRAINED
 from ...model.weights import Weights
+from ..job import Job
+from ..training import Price, prepare
 from .shadows import Array, Trainer
 
 
 def plain_trainer(n_components: int | None) -> Trainer:
     """The training without noise: `BrainAgeDelta` with J components."""
-    from ...model import BrainAgeDelta
+    from ...model import BrainAgeDelta  # late: brings sklearn
 
     def train(X: Array, age: Array, confounds: Array | None) -> Weights:
         limit = min(X.shape[0] - 1, X.shape[1])
@@ -28,8 +30,6 @@ def private_trainer(**settings: Any) -> Trainer:
     Its shadow models never leave, so they are spent on no ledger. What a training checks and prices once is kept per
     number of people; the noise is drawn anew every time.
     """
-    from ..job import Job
-    from ..training import Price, prepare
 
     usual: dict[str, Any] = {
         "confounds": None, "confound_names": None, "bounds": None, "basis": None, "delta_dp": None,

@@ -22,8 +22,10 @@ from ...model.base import one_blas_thread
 from ...model.weights import Weights
 from ..basis import Basis
 from ..bounds import PublicBounds
+from ..job import check_delta
 from ..mechanisms import mu_of
 from ..node import least_n
+from ..paths import _REASON, preferred
 from . import simulation as sim
 from .paths import priced, settings_at, trained
 
@@ -156,7 +158,6 @@ def plan_training(
     InputError, PrivacyError
         For numbers that make no sense.
     """
-    from ..job import check_delta
 
     if n < _SMALLEST:
         raise InputError("too few people to train on", next_step=f"N must be at least {_SMALLEST}.")
@@ -322,7 +323,6 @@ def _two_digits(n: float) -> int:
 
 
 def _build(request: Mapping[str, Any], stored: Mapping[str, Any]) -> Plan:
-    from ..paths import _REASON, preferred
 
     plain = stored["plain"]
     paths = []

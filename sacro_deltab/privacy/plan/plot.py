@@ -9,7 +9,7 @@ from .planning import Plan
 
 def draw(plan: Plan, path: Path) -> None:
     """Write a PNG. One line a path, told apart by marker and dash as well as by colour."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # late: matplotlib is heavy
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
