@@ -137,10 +137,11 @@ def test_tokens_need_the_key_and_bear_missing_values() -> None:
     assert not Tokeniser(b"a" * 32, steps).tokens(nobody).any()
 
 
-def test_a_row_twice_under_two_ids_is_named(file_book: Ledger) -> None:
+@pytest.mark.parametrize("copies", [1, 8, 20])
+def test_a_row_twice_under_two_ids_is_named(file_book: Ledger, copies: int) -> None:
     rows = table()
     for values in rows.numbers.values():
-        values[40] = values[12]
+        values[40 : 40 + copies] = values[12]
     with pytest.raises(InputError, match="one person stands under two ids") as caught:
         enter(file_book, "site-a", rows)
     assert caught.value.place == "lines 14 and 42"
