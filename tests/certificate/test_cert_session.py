@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from people_register import register_people
 
 from sacro_deltab.base.errors import SacroDeltabError
 from sacro_deltab.certificate.certify import Certified, Request, certify_folder
@@ -82,19 +83,24 @@ def session_of(place: Place) -> None:
     public, study = smith_cohort(300, 12, seed=1), smith_cohort(400, 12, seed=2)
     basis = Basis.from_public(public.X, public.age, public.feature_names, n_components=3, made_on="simulated")
     open_ledger(place.ledger).register_bounds(basis.digest, "TRE staff")
+    values = np.random.default_rng(3).normal(0.7, 4.0, 400)
+    site = [s for s, n in SITES.items() for _ in range(n)]
+    ids = [f"P{i:04d}" for i in range(400)]
+    features = dict(zip(study.feature_names, study.X.T, strict=True))
+    columns = {"delta": values, "site": site, "age": study.age, **features}
+    register_people(place.ledger, "hidden-cohort-name", ids, columns)
     session = DeltabSession(
         quiet_acro(),
         cohort="hidden-cohort-name",
-        people=[f"P{i:04d}" for i in range(400)],
+        people=ids,
         ledger=place.ledger,
         journal=place.root / ".journal",
         profile=place.profile,
         declare=said("researcher", {"output.declared": True, "dp.trust_model": "central_at_node"}),
         attest=said("tre_staff", {"egress.route": "tre_airlock", "dp.noise_inside_tre": True}),
     )
-    values = np.random.default_rng(3).normal(0.7, 4.0, 400)
     session.release_n()
-    session.release_group_means(values, pd.Series([s for s, n in SITES.items() for _ in range(n)], name="site"))
+    session.release_group_means(values, pd.Series(site, name="site"))
     names = list(study.feature_names)
     model = session.train_private(study.X, study.age, feature_names=names, basis=basis, epsilon=0.5, n_components=3)
     session.release_weights(model, only=["folded_weights", "beta1", "y_mean"])

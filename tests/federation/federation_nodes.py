@@ -34,6 +34,7 @@ from sacro_deltab.privacy.basis import Basis
 from sacro_deltab.rules import load_ruleset
 from sacro_deltab.run.job_run import run_job
 from sacro_deltab.run.plan import Plan
+from sacro_deltab.run.registering import register_table
 
 FEATURES = 12
 SIZES = {"site-a": 500, "site-b": 1500}
@@ -130,6 +131,7 @@ def _node(home: Path, name: str, trust: Path, job: Path, bounds: Path | None) ->
     else:
         ledger.register_bounds(Basis.load(home / "basis.json").digest, "Simulated TRE staff")
     people(name).to_csv(place / "people.csv", index=False)
+    register_table(ledger, place / "people.csv", name, id_column="participant_id", who="Simulated TRE staff")
     (place / "attest.json").write_text(json.dumps(ATTEST))
     plan = Plan(
         out=place / "outputs", ages=place / "people.csv", features=place / "people.csv",
