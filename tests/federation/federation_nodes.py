@@ -23,6 +23,7 @@ from sacro_deltab.certificate.certify import Request, certify_folder
 from sacro_deltab.certificate.envelope import sign
 from sacro_deltab.certificate.keys import keygen, load_key
 from sacro_deltab.certificate.policy import policy_of
+from sacro_deltab.certificate.shown import shown_envelope
 from sacro_deltab.certificate.statement import in_full, statement_bytes
 from sacro_deltab.check import check_paths
 from sacro_deltab.cohort.simulate import smith_cohort
@@ -189,9 +190,10 @@ def forge(
     if statement is not None:
         statement(content)
     key = load_key(world.home / (key_of or name) / "key.pem", b"x")
-    (folder / "certificate.dsse.json").write_bytes(sign(statement_bytes(content), key).to_bytes())
-    digest = hashlib.sha256((folder / "certificate.dsse.json").read_bytes()).hexdigest()
-    (folder / "checksums" / "certificate.dsse.json.txt").write_text(digest, newline="")
+    signed = sign(statement_bytes(content), key).to_bytes()
+    for one, data in {"certificate.dsse.json": signed, "certificate.dsse.txt": shown_envelope(signed)}.items():
+        (folder / one).write_bytes(data)
+        (folder / "checksums" / f"{one}.txt").write_text(hashlib.sha256(data).hexdigest(), newline="")
     return folder
 
 

@@ -385,16 +385,15 @@ def test_rounds(world: World, tmp_path: Path) -> None:
     assert "was changed" in refused(world, tmp_path, history=history, error=UnreadableError)
 
 
-def test_the_viewers_zip(world: World, tmp_path: Path) -> None:
-    """A release zip is flat: results.json rewritten, only listed files."""
+def test_the_zip_that_leaves(world: World, tmp_path: Path) -> None:
+    """A release is flat: results.json, then the files that it lists, stored."""
     paths = []
     for name, folder in world.nodes.items():
-        path = tmp_path / f"{name}.zip"
-        with zipfile.ZipFile(path, "w") as archive:
-            for file in folder.iterdir():
-                if file.is_file() and file.name not in ("config.json",) and not file.name.startswith("session_summary"):
-                    archive.write(file, file.name)
-        paths.append(path)
+        listed = json.loads((folder / "results.json").read_text())["results"].values()
+        paths.append(tmp_path / f"{name}.zip")
+        with zipfile.ZipFile(paths[-1], "w") as archive:
+            for file in ["results.json", *(one["name"] for record in listed for one in record["files"])]:
+                archive.write(folder / file, file)
     done = aggregate(order(world, tmp_path / "pooled", *paths, disjoint="J. Doe"), say)
     assert done.way == "summed_moments"
 
