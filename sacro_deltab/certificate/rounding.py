@@ -22,7 +22,7 @@ from typing import Any
 from ..base.errors import SacroDeltabError
 from ..base.opening import read_member
 from ..base.strict import DATA, parse
-from ..model.parameters import BETA1, COMPONENTS, FOLDED, X_MEAN, X_STD, Y_MEAN
+from ..outputs.parameters import BETA1, COMPONENTS, FOLDED, X_MEAN, X_STD, Y_MEAN
 from .findings import PreparedOutput
 from .layout import Inventory
 from .policy import Policy

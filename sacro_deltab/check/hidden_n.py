@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from ..inert.content import Content, last_name
 from ..kinds.whole import N_SUBJECTS
-from ..model.parameters import COMPONENTS, X_MEAN, Y_MEAN
+from ..outputs.parameters import COMPONENTS, X_MEAN, Y_MEAN
 from .vectors import MIN_LENGTH
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..base.findings import Effect, Finding, note
 from ..inert.content import Content, last_name
-from ..model.parameters import BETA1, BETA2, GAMMA
+from ..outputs.parameters import BETA1, BETA2, GAMMA
 
 
 def identities(content: Content) -> list[Finding]:

@@ -16,8 +16,8 @@ from ..judging.evidence import SCHEMA_ID as EVIDENCE_ID
 from ..judging.evidence import evidence_errors
 from ..judging.said import MOST_WORD, few_digits
 from ..kinds.whole import DELTA_MEAN, DELTA_SD
-from ..model.parameters import Y_MEAN, YSQ_MEAN
 from ..outputs import OutputDocument
+from ..outputs.parameters import Y_MEAN, YSQ_MEAN
 from ..rules.facts import facts_from_json
 from .folder import Entry
 from .known import Released

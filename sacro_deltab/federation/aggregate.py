@@ -14,7 +14,7 @@ from ..base.errors import InputError, RefusedError
 from ..certificate.law import committee
 from ..judging.said import read_said
 from ..ledger.trust import Trust, load_trust
-from ..model.parameters import BETA1, FOLDED, MOMENTS
+from ..outputs.parameters import BETA1, FOLDED, MOMENTS
 from ..privacy.basis import Basis
 from ..rules import RuleSet, load_ruleset
 from ..rules.judging import judging_ruleset

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..base.errors import RefusedError
 from ..kinds.whole import N_SUBJECTS
-from ..model.parameters import (
+from ..outputs.parameters import (
     AVERAGED,
     BETA1,
     FOLDED,

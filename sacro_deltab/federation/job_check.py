@@ -9,7 +9,7 @@ from typing import Any
 from ..base.verdicts import worst
 from ..kinds.group_tables import DELTA_SD_BY_GROUP, kind_by
 from ..kinds.papers import JOB
-from ..model.parameters import MOMENTS, TRAINED
+from ..outputs.parameters import MOMENTS, TRAINED
 from ..privacy.mechanisms import mu_of
 from ..rules import RuleSet, decide, facts_required
 from ..rules.facts import Fact, Facts, FactValue, Part, Provider

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from ..base.errors import PrivacyError, RefusedError
-from ..model.parameters import MOMENTS
 from ..outputs.document import OutputDocument
+from ..outputs.parameters import MOMENTS
 from ..privacy.blocks import Layout
 from ..privacy.mechanisms import mu_of
 from ..privacy.moments import NoisyMoments, Scaling

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.errors import InputError, RefusedError
-from ..model.parameters import (
+from ..model.weights import Weights
+from ..outputs.parameters import (
     BETA1,
     BETA2,
     BETA2SQ,
@@ -31,7 +32,6 @@ from ..model.parameters import (
     YSQ_MEAN,
     YSQ_SLOPE,
 )
-from ..model.weights import Weights
 from ..privacy.basis import Basis
 from ..privacy.bounds import PublicBounds
 from ..privacy.fit import Axes, PublicFit, fit_moments

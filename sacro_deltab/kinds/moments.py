@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..model.parameters import MOMENTS
 from ..outputs import OutputDocument
+from ..outputs.parameters import MOMENTS
 from .documents import vector
 from .kind import Kind
 from .weights import again

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.errors import InputError
-from ..measure.measure import computed
 from ..outputs import OutputDocument
 from .documents import safe_name
 from .kind import Inside, Kind, Made
@@ -16,6 +15,8 @@ _MAX_BARS = 200
 
 def drawn(inside: Inside, of: Any, title: str | None) -> Made:
     """The plot of one recorded output with a document; withheld cells are named and left empty."""
+    from ..measure.measure import computed  # late: brings numpy, and a record needs the name of this kind alone
+
     document: OutputDocument = of.document
     if len(document.rows) > _MAX_BARS:
         raise InputError("there are too many rows for a readable plot", next_step=f"At most {_MAX_BARS}.")

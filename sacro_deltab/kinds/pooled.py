@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.parameters import POOLED_MODEL
+from ..outputs.parameters import POOLED_MODEL
 from .kind import Kind
 
 MINUS, TABLE = "pooled_minus_node", "pooled_table"

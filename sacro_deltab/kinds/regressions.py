@@ -14,8 +14,8 @@ from ..measure.measure import carriers, computed, dof_check
 from ..measure.numbers import Moment, Rows, Trace, products, sides
 from ..measure.people import MISSING, Floats
 from ..measure.terms import design, level_of, read_formula, terms_of
-from ..model.parameters import INTERCEPT
 from ..outputs import Column, OutputDocument
+from ..outputs.parameters import INTERCEPT
 from ..rules.facts import Fact
 from . import documents
 from .asked import column

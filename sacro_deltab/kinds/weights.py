@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..measure.measure import dof_check, max_abs_z, training_facts
-from ..model.parameters import (
+from ..outputs import OutputDocument
+from ..outputs.parameters import (
     BETA1,
     BETA2,
     BETA2SQ,
@@ -25,7 +26,6 @@ from ..model.parameters import (
     YSQ_MEAN,
     YSQ_SLOPE,
 )  # fmt: skip
-from ..outputs import OutputDocument
 from . import documents as build
 from .kind import Kind, Measured, Reading
 

@@ -276,6 +276,7 @@ class Registered:
     columns: Mapping[str, str]  # keyed sum → name
     groups: Mapping[str, Mapping[str, str]]  # column → keyed sum of the people of a label → what stands for the label
     weights: _Weights
+    described: bool = True  # False: people and at most their ages were registered, so no column can be compared
 
     def source(self, values: Floats | Words) -> str | None:
         """Name of the registered column that holds exactly these values of these people; None for any other."""
@@ -318,7 +319,8 @@ def registered(ledger: Handle, cohort: str, person_ids: Iterable[object]) -> Reg
         if part is None or len(set(people)) < len(people):
             return None
     columns = {} if part is not None else {c["sum"]: c["name"] for c in known["columns"]}
-    return Registered(row.version, part, columns, {} if part is not None else known["groups"], weights)
+    described = row.columns is None or any(column_key(c["name"]) != "age" for c in known["columns"])
+    return Registered(row.version, part, columns, {} if part is not None else known["groups"], weights, described)
 
 
 def find_people(

@@ -15,8 +15,8 @@ import numpy as np
 from ..base.errors import InputError, SacroDeltabError
 from ..base.strict import read_object
 from ..outputs.document import OutputDocument
+from ..outputs.parameters import BETA1, BETA2, BETA2SQ, COMPONENTS, CONFOUND, FOLDED, INTERCEPT, POOLED_MODEL, WEIGHTS
 from .base import Array
-from .parameters import BETA1, BETA2, BETA2SQ, COMPONENTS, CONFOUND, FOLDED, INTERCEPT, POOLED_MODEL, WEIGHTS
 
 _STEP = "Give a folder that holds folded_weights.json or pooled_model.json, or a JSON file with the weights' fields."
 _ENTRY = re.compile(r"^(b2|b2sq)\[(\d)\]$")

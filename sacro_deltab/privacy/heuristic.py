@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 
 from ..base.errors import InputError, PrivacyError
 from ..model.algebra import age_terms, fix_signs, least_squares
-from ..model.parameters import BETA1, BETA2, BETA2SQ, COMPONENTS, FOLDED, X_MEAN, X_STD, Y_MEAN, YSQ_MEAN, YSQ_SLOPE
 from ..model.weights import Weights
+from ..outputs.parameters import BETA1, BETA2, BETA2SQ, COMPONENTS, FOLDED, X_MEAN, X_STD, Y_MEAN, YSQ_MEAN, YSQ_SLOPE
 from . import sampler
 from .blocks import Array
 from .job import check_delta

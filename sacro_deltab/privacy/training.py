@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..base.errors import InputError, PrivacyError
-from ..model.parameters import TRAINED
 from ..model.weights import Weights
+from ..outputs.parameters import TRAINED
 from . import sampler
 from .accounting import epsilon_by_adjacency
 from .basis import Basis

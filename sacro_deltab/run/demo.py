@@ -17,7 +17,7 @@ from ..cohort.simulate import demo_cohort, demo_public_reference
 from ..judging.said import read_said
 from ..kinds.correlations import CORRELATION
 from ..model.filling import fit_deltas
-from ..model.parameters import BETA1
+from ..outputs.parameters import BETA1
 from ..privacy.basis import Basis
 from ..rules import load_base
 from ..rules.digests import semantic_digest

@@ -12,7 +12,7 @@ from ..cohort import Cohort, read_cohort
 from ..federation.job import Job, check_basis, check_rule_set, load_job
 from ..kinds.registry import KINDS
 from ..measure.grouping import AgeBands
-from ..model.parameters import MOMENTS
+from ..outputs.parameters import MOMENTS
 from ..privacy import PublicBounds
 from ..privacy.basis import Basis
 from ..rules import RuleSet

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..kinds.registry import KINDS
 from ..measure.numbers import Earlier, PrintedCell, Trace, labels_of, member_sets
-from ..model.parameters import GIVE_DELTAS
 from ..outputs.document import MARK, OutputDocument
+from ..outputs.parameters import GIVE_DELTAS
 from ..rules.facts import Fact, FactValue, Provider
 from .entries import Candidate, Entry
 from .nearness import Nearness

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..base.errors import BudgetError, InputError
 from ..base.findings import Effect
-from ..model.parameters import BETA1, BETA2, BETA2SQ, FOLDED, Y_MEAN, YSQ_MEAN, YSQ_SLOPE
+from ..outputs.parameters import BETA1, BETA2, BETA2SQ, FOLDED, Y_MEAN, YSQ_MEAN, YSQ_SLOPE
 from ..rules import RuleSet, decide
 from ..rules.facts import Fact, Facts, Provider
 from ..rules.types import Decision

@@ -17,8 +17,8 @@ from ..judging.shape import shaped
 from ..measure.context import Context
 from ..measure.mapped import mapped
 from ..measure.numbers import with_output
-from ..model.parameters import GIVE_DELTAS
 from ..outputs.document import MARK
+from ..outputs.parameters import GIVE_DELTAS
 from ..rules import decision_to_json, outside_findings
 from ..rules.facts import Facts
 from ..rules.types import Decision

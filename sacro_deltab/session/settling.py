@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..kinds.plots import PLOT
-from ..model.parameters import GIVE_DELTAS
+from ..outputs.parameters import GIVE_DELTAS
 from .entries import Candidate, Entry
 from .planning import Outcome, Planner
 from .plots import plot_candidate

@@ -40,7 +40,7 @@ def own(
     groups: tuple[Any, Roster] | None = None,
 ) -> dict[str, Fact]:
     """`columns.own` of an output: of people whom nobody registered no column is known; that is asked about as a whole
-    (FB-19).
+    (FB-19). Where the TRE registered people without columns nothing can be compared, and the session says so.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def own(
         terms is not None and _own_named(state, known, [(name, column) for name, column, _ in terms]),
         groups is not None and _own_named(state, known, _parts(groups[0]), groups[1]),
     ]
-    return computed(columns__own=known is not None and any(found))
+    return computed(columns__own=known is not None and known.described and any(found))
 
 
 def _own_columns(state: State, known: Registered | None, parameters: Any, names: Sequence[str], matrix: Floats) -> bool:
@@ -62,7 +62,7 @@ def _own_columns(state: State, known: Registered | None, parameters: Any, names:
     for name, values in zip(names, matrix.T, strict=True):
         if known is None or not known.is_column(name, values):
             mine = True
-            if ages is not None:
+            if ages is not None and column_key(name) != "age":  # under their own name they are what they are
                 refuse_ages(values, ages, parameters, "feature")
     return mine
 

@@ -12,8 +12,8 @@ from ..kinds.weights import PUBLIC_IN_A_BASIS, documents
 from ..kinds.whole import N_SUBJECTS
 from ..kinds.whole import n as n_of
 from ..measure.measure import computed, dof_check
-from ..model.parameters import MOMENTS, WEIGHTS
 from ..outputs.document import OutputDocument
+from ..outputs.parameters import MOMENTS, WEIGHTS
 from ..rules.facts import Fact, FactValue, Provider
 from .attacking import reported_weights
 from .common import ROWS_ARE_PEOPLE, build_facts, candidate_of, noised, not_noised

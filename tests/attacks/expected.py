@@ -17,11 +17,8 @@ POOLING = "Pooling that is never worse, a loop that closes, an engine for those 
 
 EXPECTED: dict[str, str] = {
     "desk_everyday": DESK,
-    "desk_names": BUILT,
     "engine": ATTACKER,
     "house_count": HOUSE,
-    "orderly_refusal": BUILT,
-    "record_places": BUILT,
     "scale_growth": ATTACKER,
     "tables_large": ATTACKER,
 }

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from declarations import ATTEST, DECLARE
+from people_register import register_people
 
 from sacro_deltab.check import check_paths
 from sacro_deltab.ledger import open_ledger
@@ -34,8 +35,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (place / "profile.yaml").write_text(layer, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
+        ids = [f"P{i}" for i in range(300)]
+        register_people("budget.db", "c", ids)
         session = DeltabSession(
-            quiet_acro(), cohort="c", people=[f"P{i}" for i in range(300)], declare=DECLARE, profile="profile.yaml",
+            quiet_acro(), cohort="c", people=ids, declare=DECLARE, profile="profile.yaml",
             ledger="budget.db",
         )  # fmt: skip
         values = np.random.default_rng(1).normal(0, 4, 300)

@@ -17,7 +17,7 @@ FIELDS = "fields of a model as its own file keeps them"
 WORDS = "a word of this module's own, not the kind"
 # Where a kind's name stands for something else. A list that grows is a second table of kinds.
 OTHERWISE: dict[str, dict[str, str]] = {
-    "model/parameters.py": {"*": "what a model's parameters are called: `kinds/weights.py` takes them from here"},
+    "outputs/parameters.py": {"*": "what a model's parameters are called: `kinds/weights.py` takes them from here"},
     "model/weights.py": {"*": FIELDS},
     "model/stored.py": {"*": FIELDS},
     "privacy/heuristic.py": {"gamma": FIELDS, "gammasq": FIELDS},

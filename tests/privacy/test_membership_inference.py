@@ -229,7 +229,7 @@ def test_weights_of_a_folder_predict_the_same(tmp_path: Path) -> None:
     conf = np.random.default_rng(0).normal(size=(120, 2))
     weights = BrainAgeDelta(n_components=3).fit(people.X, people.age, confounds=conf).weights_
     documents = documents_of(weights, "t", {})
-    for document in documents[:1], documents:
+    for document in [d for d in documents if d.name == "folded_weights"], documents:
         for one in document:
             (tmp_path / f"{one.name}.json").write_text(one.to_json())
         again = Weights.load(tmp_path, parts=True)

@@ -58,7 +58,8 @@ def test_a_folder_without_a_rule_set(tmp_path):
 def test_the_digest_follows_every_byte(tmp_path):
     copy = copy_rules(tmp_path)
     before = load_ruleset(copy).sha256
-    (copy / "profiles" / "more.yaml").write_text("x: 1\n")
+    (copy / "layers").mkdir(exist_ok=True)
+    (copy / "layers" / "more.yaml").write_text("x: 1\n")
     assert load_ruleset(copy).sha256 == before
     change(copy, MP, "β₁ needs at least", "β₁  needs at least")
     assert load_ruleset(copy).sha256 != before
@@ -200,7 +201,7 @@ def test_mistakes_of_the_text_name_their_rule_and_hide_no_other(tmp_path):
     change(copy, MP, REQUIRE, "require: {n: &x {at_least: 1e2}}")  # in MP-01
     change(copy, MP, "require: {n: {at_least: feature_minimum}}", "require: {m: {at_least: 50}}")  # in MP-09
     change(copy, "50-age.yaml", "    forbid: egress\n", "    forbid: *x\n    forbid: egress\n    waivabel: never\n")
-    change(copy, "decisions.yaml", "  D-02:\n", "  D-02:\n    signed: null\n")
+    change(copy, "decisions.yaml", "  D-02:\n", '  D-02:\n    ask: "once more"\n')
     found = [p.removeprefix(f"{copy}/") for p in fails(copy)]
     said = {tuple(p.split(": ", 2)[1:]) for p in found}
     assert {rule for rule, _ in said} == {"MP-01", "MP-09", "AG-05", "D-02"}, found

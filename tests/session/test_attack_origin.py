@@ -7,6 +7,7 @@ from typing import Any
 import acro
 import numpy as np
 import pytest
+from people_register import register_people
 
 from sacro_deltab import DeltabSession
 from sacro_deltab.cohort.simulate import smith_cohort
@@ -23,6 +24,7 @@ def test_only_the_deltas_that_the_private_model_gave_are_formal(tmp_path: Any, m
     basis = Basis.from_public(public.X, public.age, public.feature_names, n_components=3, made_on="public people")
     ledger.register_bounds(basis.digest, "TRE staff")
     ids = [f"P{i:03d}" for i in range(400)]
+    register_people("budget.db", "site-a", ids)
     session = DeltabSession(acro.ACRO(), cohort="site-a", people=ids, ages=people.age, ledger="budget.db")
     model = session.train_private(
         people.X,

@@ -18,8 +18,8 @@ from ...cohort import read_cohort
 from ...cohort.reading import ID_NAMES
 from ...kinds.features import FEATURES
 from ...model.filling import fit_deltas
-from ...model.parameters import BETA2, BETA2SQ, FOLDED, X_MEAN, Y_MEAN, YSQ_MEAN, YSQ_SLOPE
 from ...outputs import OutputDocument
+from ...outputs.parameters import BETA2, BETA2SQ, FOLDED, X_MEAN, Y_MEAN, YSQ_MEAN, YSQ_SLOPE
 from .cohort_file import CohortFile
 
 NAMES = ("delta", "brain_age_delta", "delta_unbiased_quadratic", "delta_unbiased", "delta_simple")

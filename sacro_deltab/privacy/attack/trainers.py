@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...model.parameters import TRAINED
 from ...model.weights import Weights
+from ...outputs.parameters import TRAINED
 from ..job import Job
 from ..training import Price, prepare
 from .shadows import Array, Trainer
