@@ -147,9 +147,9 @@ class SessionCore:
         self.budget.register(ids)
         if ids is None:
             self.not_checked.append("whether these people are in another cohort: there are no person ids")
+            self.not_checked.append("whether a person has several rows: rows were taken as people")
         if self.budget.people is not None and not self.budget.people.described:
             self.not_checked.append("where columns come from: the TRE registered these people without any")
-            self.not_checked.append("whether a person has several rows: rows were taken as people")
 
     def _accepted(self, live: Any) -> LiveRecords:
         """The session that keeps the records, where it can be used."""
