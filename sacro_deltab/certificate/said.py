@@ -10,7 +10,7 @@ from importlib import metadata
 from typing import Any
 
 from ..base.version import __version__
-from ..judging.said import few_digits
+from ..judging.said import NO_COLUMNS, few_digits
 
 _DEPENDENCIES = (
     "acro",
@@ -33,7 +33,7 @@ VERSION = re.compile(r"\d{1,4}(\.\d{1,4}){1,2}((a|b|rc|\.dev|\.post)\d{1,2})?")
 JOB = re.compile(r"job [A-Za-z0-9][A-Za-z0-9_.-]{0,79}, round \d{1,4}, sha256 [0-9a-f]{64}")
 _SENTENCES = (
     "whether these people are in another cohort: there are no person ids",
-    "where columns come from: the TRE registered these people without any",
+    NO_COLUMNS,
     "whether a person has several rows: rows were taken as people",
     "differences with earlier releases whose people the ledger does not know",
     "no membership test of the weights: too few people to attack halves of them",

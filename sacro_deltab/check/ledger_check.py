@@ -57,6 +57,18 @@ class LedgerView:
         except SacroDeltabError:
             return False
 
+    def knows_columns(self, cohort: str, unit: str) -> bool:
+        """Whether the TRE registered columns of this cohort, with which those of an output were compared. True also
+        where it registered nobody, which is asked about by itself (FB-19)."""
+        from ..ledger.canonical import partition_key  # late: brings sqlalchemy
+        from ..ledger.register import has_columns, latest
+
+        if self.ledger is None:
+            return True
+        with self.ledger.store.read() as connection:
+            row = latest(connection, partition_key(cohort, unit))
+        return row is None or has_columns(row.columns)
+
     def to_json(self) -> dict[str, Any] | None:
         """For the report's `privacy`."""
         if self.ledger is None:

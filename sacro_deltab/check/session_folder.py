@@ -16,6 +16,7 @@ from ..inert.reading import kind_of, read_content
 from ..judging.documents import document_of_json
 from ..judging.plausible import repeated_types
 from ..judging.report import PAPER, FileReport, attempted, broke_off
+from ..judging.said import NO_COLUMNS
 from .folder import CERTIFICATES, SUMMARIES
 from .ledger_check import NOT_COMPARED, other_people
 from .paper_check import judge_certificate
@@ -51,6 +52,26 @@ def check_session(session: Session, parts: Parts) -> None:
             name = record.files[0].name if record.files else record.uid
             session.report.outputs += attempted(name, partial(_judge_record, session, record))
     _step(session, _link_cohort)
+    _step(session, _columns)
+
+
+def _columns(session: Session) -> None:
+    """Of people registered without columns nothing was compared; `--cohort` compares."""
+    if session.context.cohort is not None or session.evidence is None:
+        return
+    about = session.evidence["session"]
+    if NO_COLUMNS in session.evidence["not_checked"] or not session.view.knows_columns(
+        str(about["cohort"]), about["unit"]
+    ):
+        session.report.folder_findings.append(
+            note(
+                "columns-unknown",
+                Effect.REVIEW,
+                "The TRE registered these people without columns, so no column behind an output was compared with one.",
+                asks=("Where do values, features and labels come from, and could they be single people's?",),
+                next_step="Register the source table with its columns, or check with --cohort FILE.",
+            )
+        )
 
 
 def _step(session: Session, act: Callable[[Session], None]) -> None:

@@ -14,6 +14,7 @@ from ..rules import RuleSet
 from ..rules.facts import Fact, FactValue, Provider
 from ..rules.marked_yaml import read_marked
 
+NO_COLUMNS = "where columns come from: the TRE registered these people without any"  # not checked by a session
 MOST_WORD = 80  # letters of a declared word
 _DIGITS = 6  # significant ones of a declared number
 SCHEMA_ID = "sacro_deltab/declare/1"

@@ -319,8 +319,13 @@ def registered(ledger: Handle, cohort: str, person_ids: Iterable[object]) -> Reg
         if part is None or len(set(people)) < len(people):
             return None
     columns = {} if part is not None else {c["sum"]: c["name"] for c in known["columns"]}
-    described = row.columns is None or any(column_key(c["name"]) != "age" for c in known["columns"])
-    return Registered(row.version, part, columns, {} if part is not None else known["groups"], weights, described)
+    groups = {} if part is not None else known["groups"]
+    return Registered(row.version, part, columns, groups, weights, has_columns(row.columns))
+
+
+def has_columns(columns: str | None) -> bool:
+    """Whether a registered version holds columns to compare with, besides ages; where they were forgotten it did."""
+    return columns is None or any(column_key(c["name"]) != "age" for c in parse(columns)["columns"])
 
 
 def find_people(

@@ -20,7 +20,7 @@ from ..base.errors import InputError, RefusedError, SacroDeltabError
 from ..certificate.law import committee
 from ..cohort import Cohort
 from ..cohort.order import RowOrder
-from ..judging.said import Said, read_said
+from ..judging.said import NO_COLUMNS, Said, read_said
 from ..ledger import partition_key
 from ..ledger.people import same_person
 from ..ledger.trust import load_trust
@@ -149,7 +149,7 @@ class SessionCore:
             self.not_checked.append("whether these people are in another cohort: there are no person ids")
             self.not_checked.append("whether a person has several rows: rows were taken as people")
         if self.budget.people is not None and not self.budget.people.described:
-            self.not_checked.append("where columns come from: the TRE registered these people without any")
+            self.not_checked.append(NO_COLUMNS)
 
     def _accepted(self, live: Any) -> LiveRecords:
         """The session that keeps the records, where it can be used."""

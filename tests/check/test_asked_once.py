@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from declarations import ATTEST, DECLARE
 from people_register import register_people
 
+from sacro_deltab.base.findings import Effect
 from sacro_deltab.check import check_paths
 from sacro_deltab.ledger import open_ledger
 from sacro_deltab.rules import load_ruleset
@@ -20,13 +20,14 @@ from sacro_deltab.rules.judging import judging_ruleset
 ASK = load_ruleset().facts["egress.route"].ask
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+VALUES = np.random.default_rng(1).normal(0, 4, 300)
+
+
+def session_folder(place: Path, columns: dict[str, Any]) -> Path:
     """A session in which nobody has attested anything, and a profile that only pins its ledger."""
     from sacro_deltab.run.pipeline import quiet_acro
     from sacro_deltab.session.acro_session import DeltabSession
 
-    place = tmp_path_factory.mktemp("asked")
     pin = open_ledger(place / "budget.db").pin()
     layer = (
         "profile: {id: test-site, title: Test site, ruleset: deltab-disclosure, decided_by: null}\n"
@@ -36,16 +37,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         ids = [f"P{i}" for i in range(300)]
-        register_people("budget.db", "c", ids)
+        register_people("budget.db", "c", ids, columns)
         session = DeltabSession(
             quiet_acro(), cohort="c", people=ids, declare=DECLARE, profile="profile.yaml",
             ledger="budget.db",
         )  # fmt: skip
-        values = np.random.default_rng(1).normal(0, 4, 300)
-        entries = [session.release_sd(values), session.release_quantiles(values)]
+        entries = [session.release_sd(VALUES), session.release_quantiles(VALUES)]
         assert [entry.status for entry in entries] == ["review", "review"]
         assert all("egress.route" in entry.decision["missing"] for entry in entries)
-        yield session.finalise(place / "outputs")
+        return Path(session.finalise(place / "outputs"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A session about a registered column."""
+    return session_folder(tmp_path_factory.mktemp("asked"), {"delta": VALUES})
 
 
 def checked(folder: Path, facts: dict[str, Any] | None = None) -> Any:
@@ -84,3 +90,10 @@ def test_nobody_else_may_answer(folder: Path) -> None:
         assert checked(folder).verdict == "fail"
     finally:
         evidence.write_text(before, encoding="utf-8")
+
+
+def test_people_registered_without_columns_are_one_question_of_the_whole_folder(tmp_path: Path) -> None:
+    report = checked(session_folder(tmp_path, {}), {"egress.route": "tre_airlock"})
+    assert report.verdict == "review"
+    assert [f.code for f in report.folder_findings if f.effect is Effect.REVIEW] == ["columns-unknown"]
+    assert not any(f.asks for output in report.outputs for f in output.findings)
