@@ -47,9 +47,10 @@ def _lines(report: Report, colour: bool, full: bool) -> Iterator[str]:
         + (f", layer {profile['id']}" if profile else "")
     )
     yield from _declared(report)
-    for row in report.thresholds:
-        if row["acro"] != row["rule_set"]:
-            yield f"Threshold {row['name']}: ACRO {row['acro']}, rule set {row['rule_set']}; {row['from']} decides"
+    others = [row for row in report.thresholds if row["acro"] != row["rule_set"]]
+    if others:
+        told = (f"{r['name']}: ACRO {r['acro']}, rule set {r['rule_set']}, {r['from']} decides" for r in others)
+        yield f"Threshold {'; '.join(told)}"
     if report.folder_findings:
         yield ""
         yield "The folder itself"
@@ -78,9 +79,11 @@ def _rests_on(report: Report) -> Iterator[str]:
     yield "What this rests on"
     yield "  The folder was made again from its own evidence, which nobody signed: that proves consistency only."
     measured = "facts were measured again from it" if report.cohort is not None else "facts are the session's own word"
-    yield f"  {'--cohort' if report.cohort is not None else 'No --cohort'}: {measured}."
     noise = "what was paid for is proved by it" if counts else "noise counts as somebody's word"
-    yield f"  {'A pinned ledger' if counts else 'No pinned ledger that holds'}: {noise}."
+    yield (
+        f"  {'--cohort' if report.cohort is not None else 'No --cohort'}: {measured}; "
+        f"{'a pinned ledger' if counts else 'no pinned ledger that holds'}: {noise}."
+    )
 
 
 def _each(outputs: Sequence[FileReport], colour: bool) -> Iterator[str]:
@@ -105,8 +108,10 @@ def _by_cause(outputs: Sequence[FileReport], colour: bool) -> Iterator[str]:
     for key in sorted(causes, key=lambda k: Effect(first[k].effect).rank):
         finding, files = first[key], causes[key]
         yield ""
-        yield from _finding(replace(finding, asks=tuple(q for q in finding.asks if q not in asked)), colour)
-        asked.update(finding.asks)
+        step = None if finding.next_step in asked else finding.next_step
+        new = tuple(q for q in finding.asks if q not in asked)
+        yield from _finding(replace(finding, asks=new, next_step=step), colour)
+        asked.update(finding.asks, {finding.next_step or ""})
         yield f"      {len(files)} file{'s' if len(files) != 1 else ''}: {_together(files)}"
     for verdict in ("fail", "review", "pass"):
         named = [_file(output) for output in outputs if output.verdict == verdict]
@@ -146,9 +151,11 @@ def _declared(report: Report) -> Iterator[str]:
     if not said:
         return
     yield "Said, not measured"
+    people: dict[str, list[str]] = {}
     for entry in said:
-        simulated = " [simulated]" if entry.get("simulated") else ""
-        yield f"  {clean(str(entry['name']))} = {clean(str(entry['value']))}: {clean(str(entry['by']))}{simulated}"
+        who = f"{entry['by']}{' [simulated]' if entry.get('simulated') else ''}"
+        people.setdefault(who, []).append(f"{entry['name']} = {entry['value']}")
+    yield from (f"  {clean(', '.join(facts))}: {clean(who)}" for who, facts in people.items())
 
 
 def _output(output: FileReport, colour: bool) -> Iterator[str]:

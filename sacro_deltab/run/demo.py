@@ -121,7 +121,7 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
         f'  - id: "{pin.id}"',
         f'    head_key: "{pin.head_key}"',
     ]
-    (folder / "layer.yaml").write_text("\n".join(layer) + "\n", encoding="utf-8")
+    (folder / "profile.yaml").write_text("\n".join(layer) + "\n", encoding="utf-8")
     plan = replace(
         plan,
         ages=folder / "cohort.csv",
@@ -135,7 +135,7 @@ def _inputs(plan: Plan, folder: Path) -> tuple[Plan, Cohort]:
         epsilon_mean=EPSILON_MEAN,
         n_components=COMPONENTS,
         method="moments",
-        profile=str(folder / "layer.yaml"),
+        profile=str(folder / "profile.yaml"),
         declare=folder / "declare.json",
         attest=folder / "attest.json",
         cohort=f"demo-{tag}",
@@ -207,7 +207,7 @@ def story(outcome: Outcome) -> list[str]:
         "",
         "Next",
         f"  open {outcome.folder.name} in SACRO-Viewer",
-        f"  sacro-deltab check {outcome.folder} --layer {inputs / 'layer.yaml'} --ledger {session.budget.url}",
+        f"  sacro-deltab check {outcome.folder} --layer {inputs / 'profile.yaml'} --ledger {session.budget.url}",
         f"  {agree}",
     ]
 

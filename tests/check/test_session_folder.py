@@ -66,7 +66,7 @@ def test_the_report_matches_its_schema_and_says_who_said_what(made: Made) -> Non
 def test_thresholds_are_printed_side_by_side(copy: Made) -> None:
     from sacro_deltab.check.text import render
 
-    assert "ACRO 10, rule set 20; rule set decides" in render(copy.check())
+    assert "ACRO 10, rule set 20, rule set decides" in render(copy.check())
     edit(copy.folder / "config.json", lambda c: c.update(safe_threshold=300))
     report = copy.check()
     assert "ACRO 300, rule set 20; ACRO decides" in render(report)

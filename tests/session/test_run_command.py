@@ -317,7 +317,9 @@ def test_demo_shows_every_verdict_and_check_agrees(cli: Run, place: Path) -> Non
     results = json.loads((place / "outputs" / "results.json").read_text(encoding="utf-8"))["results"]
     status = {f["name"]: r["status"] for r in results.values() for f in r["files"]}
     assert set(status.values()) == {"pass", "review", "fail"}
-    code, out, _ = cli("check", "outputs", "--profile", "outputs-inputs/layer.yaml", "--ledger", "budget.db", "--json")
+    code, out, _ = cli(
+        "check", "outputs", "--profile", "outputs-inputs/profile.yaml", "--ledger", "budget.db", "--json"
+    )
     found = {o["file"]: o["verdict"] for o in json.loads(out[out.index("{") :])["outputs"]}
     ours = {name for r in results.values() if str(r["properties"].get("method", "")).startswith("deltab_")
             for name in (f["name"] for f in r["files"]) if not name.startswith("certificate")}  # fmt: skip
