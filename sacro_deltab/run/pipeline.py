@@ -141,7 +141,7 @@ def working_folder(plan: Plan, say: Say) -> Iterator[Path]:
         if not _ordered(folder):
             shutil.rmtree(folder, ignore_errors=True)
         else:
-            say(f"what was paid for is kept, sealed: `sacro-deltab run` with --resume {folder} judges it again for no ε")
+            say(f"paid results are kept, sealed: `sacro-deltab run` with --resume {folder} judges it again for no ε")
 
 
 def _ordered(folder: Path) -> bool:

@@ -69,7 +69,7 @@ def test_thresholds_are_printed_side_by_side(copy: Made) -> None:
     assert "ACRO 10, rule set 20, rule set decides" in render(copy.check())
     edit(copy.folder / "config.json", lambda c: c.update(safe_threshold=300))
     report = copy.check()
-    assert "ACRO 300, rule set 20; ACRO decides" in render(report)
+    assert "ACRO 300, rule set 20, ACRO decides" in render(report)
     assert "check/acro-threshold" in codes(report)
     assert verdicts(report)["mean_delta_by_sex.csv"] == "fail"
 
