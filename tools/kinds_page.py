@@ -38,10 +38,17 @@ session = DeltabSession(
     people=[f"P{i}" for i in range(300)],
     ledger=place / "budget.db",
     journal=place / "journal",
+    declare={
+        "schema": "sacro_deltab/declare/1",
+        "role": "researcher",
+        "by": "A. N. Other",
+        "date": "2026-11-30",
+        "facts": {"output.declared": True},
+    },
 )
 (entry,) = session.release("cv_mae", X, age, folds=5)
 assert entry.type == "cv_mae"
-assert entry.status == "review"  # nobody has declared or attested anything yet: `print(entry.explain())`
+assert entry.status == "review"  # nobody has attested anything yet: `print(entry.explain())`
 ```
 """
 

@@ -65,12 +65,14 @@ def noised(statement: Mapping[str, Any], *, sensitivity: float, post_processing:
 
 
 def stated(session: SessionCore, name: str, kind: str) -> dict[str, Fact]:
-    """What people said about an output, and what is taken for said where nobody did."""
-    by_default: dict[str, FactValue] = {
-        "cohort.unit": "person",
-        "output.declared": False,
-        "training.iterative": False,
-    }
+    """What people said about an output, and what is taken for said where they did not.
+
+    A declaration that does not name an output says that the project did not declare it; where nobody declared
+    anything, the fact is missing, and blocks (D-123).
+    """
+    by_default: dict[str, FactValue] = {"cohort.unit": "person", "training.iterative": False}
+    if session.declared.by is not None:
+        by_default["output.declared"] = False
     default = {key: Fact(key, value, Provider.DECLARED) for key, value in by_default.items()}
     return {**default, **session.declared.about(name, kind), **session.attested.about(name, kind)}
 

@@ -17,7 +17,6 @@ POOLING = "Pooling that is never worse, a loop that closes, an engine for those 
 
 EXPECTED: dict[str, str] = {
     "desk_everyday": DESK,
-    "engine": ATTACKER,
     "house_count": HOUSE,
     "scale_growth": ATTACKER,
     "tables_large": ATTACKER,

@@ -48,7 +48,10 @@ def said(place: Path) -> list[str]:
 def test_run_alone_names_what_is_impossible(cli: Run, place: Path) -> None:
     age, x = people(150)
     write(place, age, x)
-    code, out, err = cli("run", "--ages", "ages.csv", "--features", "idps.csv", "--out", "out")
+    code, out, err = cli("run", "--ages", "ages.csv", "--features", "idps.csv", "--out", "undeclared")
+    assert code == 1 and "declared (--declare FILE): output.declared" in out  # the researcher can say it
+    declare = said(place)[:2]
+    code, out, err = cli("run", "--ages", "ages.csv", "--features", "idps.csv", "--out", "out", *declare)
     assert code == 3  # nobody attested the way out: the checker is asked
     assert "no ε was given" in out and "no groups were given" in out
     assert "egress.route" in out and "--attest" in out

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from declarations import DECLARE
 
 Run = Callable[..., tuple[int, str, str]]
 RNG = np.random.default_rng(5)
@@ -76,8 +77,9 @@ def test_without_noise_the_error_of_the_model_is_cross_validated(cli: Run, files
     x = AGE[:, None] * 0.05 + RNG.normal(size=(300, 30))
     frame = pd.DataFrame(x, columns=[f"idp_{j}" for j in range(30)])
     frame.assign(participant_id=IDS, age=AGE).to_csv(files / "all.csv", index=False)
+    (files / "declare.json").write_text(json.dumps(DECLARE), encoding="utf-8")
     code, out, err = cli("run", "--ages", "all.csv", "--features", "all.csv", "--n-components", 20,
-                         "--profile", profile, "--out", "outputs")  # fmt: skip
+                         "--profile", profile, "--declare", "declare.json", "--out", "outputs")  # fmt: skip
     assert code in (0, 1, 3) and "0 by construction" in out, err
     told = json.loads((files / "outputs" / "prediction_error.json").read_text())
     assert told["about"]["validated"] == "10-fold cross-validation"
