@@ -18,10 +18,12 @@ from uuid import uuid4
 from ..base.errors import CertificateError, InputError
 from ..base.opening import read_member
 from ..base.verdicts import NOTHING
+from ..build.results import dumped
 from ..ledger.trust import Trust, load_trust
 from .bagit import write_bag
-from .layout import CONFIG, ENVELOPE, ENVELOPES, STATEMENT, Inventory, scan
+from .layout import CONFIG, ENVELOPE, ENVELOPES, RESULTS, STATEMENT, Inventory, scan
 from .policy import draft_mark
+from .release import packed_results
 from .review import load_record, read_submissions, status
 from .session_workflow import FOLDER, workflow_files
 from .session_workflow import PROFILE as WORKFLOW_PROFILE
@@ -78,6 +80,8 @@ def write_crate(
     failed = predicate["verdict"] in ("fail", NOTHING) or bool(turned_down)
     packed = [] if failed else _outputs(result)
     payload = {f"outputs/{name}": read_member(inventory.root[name]) for name in packed}
+    if RESULTS in packed:
+        payload[f"outputs/{RESULTS}"] = dumped(packed_results(inventory, predicate))
     where = "disclosure" if failed else "outputs"
     payload |= {f"{where}/{name}": read_member(inventory.root[name]) for name in (STATEMENT, ENVELOPE)}
     urn = f"urn:uuid:{uuid4()}"

@@ -22,7 +22,7 @@ from ..ledger.trust import Trust
 from .decisions import ACCEPTED, WORDS, Decisions, asked, decisions_in, decisions_of
 from .layout import ENVELOPE, RESULTS, SHOWN, Inventory, scan
 from .verify import verify_path
-from .viewer import as_certified
+from .viewer import as_packed
 from .zips import release_bytes
 
 
@@ -62,7 +62,7 @@ def write_release(folder: Path, trust: Trust, target: Path, *, now: datetime | N
     outputs = [o for o in asked(predicate) if str(o["name"]) not in left]
     if not outputs:
         raise RefusedError(f"{NOTHING}: no output was accepted.", path=folder, next_step=_why(left))
-    write_file(target, release_bytes(_files(inventory, outputs)), mode=0o644, new=True)
+    write_file(target, release_bytes(_files(inventory, predicate, outputs)), mode=0o644, new=True)
     again = verify_path(target, trust, at=moment)
     if not again.ok:
         target.unlink()
@@ -101,9 +101,9 @@ def _left(predicate: Mapping[str, Any], decisions: Decisions) -> dict[str, str]:
     return left
 
 
-def _files(inventory: Inventory, outputs: list[Mapping[str, Any]]) -> dict[str, bytes]:
+def _files(inventory: Inventory, predicate: Mapping[str, Any], outputs: list[Mapping[str, Any]]) -> dict[str, bytes]:
     """Names and bytes in their order: results.json with the records of these outputs, their files, the certificate."""
-    value = as_certified(parse(read_member(inventory.root[RESULTS]), path=RESULTS, bounds=DATA))
+    value = packed_results(inventory, predicate)
     papers = {SHOWN, ENVELOPE}
     leaving = {str(name) for o in outputs for name in o["files"]} | papers
     records = {
@@ -116,6 +116,12 @@ def _files(inventory: Inventory, outputs: list[Mapping[str, Any]]) -> dict[str, 
         raise CertificateError("no record lists the certificate, so it would stay behind.", path=RESULTS)
     bodies = {name: read_member(inventory.root[name]) for name in names}
     return {RESULTS: dumped({**value, "results": records}), **bodies}
+
+
+def packed_results(inventory: Inventory, predicate: Mapping[str, Any]) -> dict[str, Any]:
+    """results.json as it leaves, with every record: nothing of the viewer's, nothing where somebody chose a text."""
+    found = parse(read_member(inventory.root[RESULTS]), path=RESULTS, bounds=DATA)
+    return as_packed(found, predicate["results"].get("blanked", {}))
 
 
 def _why(left: Mapping[str, str]) -> str | None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +50,6 @@ def seal_folder(
     certificate_id: str | None = None,
     node: str = "local",
     waivers: Sequence[Any] = (),
-    now: datetime | None = None,
 ) -> Path:
     """Write the unsigned statement of a finished folder; the last thing `finalise` does.
 
@@ -72,7 +70,7 @@ def seal_folder(
     Path
         `folder/certificate.json`.
     """
-    context = make_context(ruleset, certificate_id, node, waivers, now)
+    context = make_context(ruleset, certificate_id, node, waivers, evidence)
     (folder / INSIDE).mkdir(exist_ok=True)
     ensure_salt(folder / INSIDE)
     write_inside_statement(folder, folder / INSIDE / INSIDE_STATEMENT, None, evidence, context)

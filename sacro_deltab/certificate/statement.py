@@ -89,9 +89,9 @@ def make_context(
     certificate_id: str | None,
     node: str,
     waivers: Sequence[Any],
-    now: datetime | None,
+    evidence: Mapping[str, Any] | None,
 ) -> Context:
-    """The context of an unsigned session statement."""
+    """The context of an unsigned session statement, as of the end of the session that its evidence names."""
     if ruleset is None:
         ruleset = load_ruleset()
     policy = ruleset if isinstance(ruleset, Policy) else policy_of(ruleset)
@@ -100,7 +100,7 @@ def make_context(
         certificate_id=certificate_id or str(uuid.uuid4()),
         node=node,
         waivers=tuple(waivers),
-        now=now,
+        now=_finished(evidence),
     )
 
 
@@ -138,13 +138,23 @@ def build(
     return outer, inner
 
 
-def departures(
-    folder: Path, statement: Mapping[str, Any], evidence: Mapping[str, Any] | None, ruleset: Any
-) -> list[str]:
-    """Parts of a session's statement that do not follow from its folder, evidence and rule set.
+def _finished(evidence: Mapping[str, Any] | None) -> datetime | None:
+    """When the session ended, as its evidence says: the time of the session's own statement."""
+    told = like(mapping((evidence or {}).get("session")).get("finished"), TIME)
+    return None if told is None else datetime.fromisoformat(told)
 
-    The statement is made again, as of its own time and id; versions of the tools are a claim and are not compared.
-    Where it does not follow its schema, or its short form does not hold, that is all that is said.
+
+def departures(
+    folder: Path,
+    statement: Mapping[str, Any],
+    evidence: Mapping[str, Any] | None,
+    ruleset: Any,
+    waivers: Sequence[Any] = (),
+) -> list[str]:
+    """Parts of a session's statement that do not follow from its folder, evidence, rule set and waivers.
+
+    The statement is made again; nothing of it is believed. Where it does not follow its schema, or its
+    short form does not hold, that is all that is said.
     """
     check_type(statement)
     if schema_problems(statement):
@@ -154,15 +164,10 @@ def departures(
     except CertificateError:
         return ["short form"]
     predicate = statement["predicate"]
-    context = make_context(
-        ruleset,
-        str((evidence or {}).get("session", {}).get("id")),
-        "local",
-        predicate["policy"]["waivers"],
-        datetime.fromisoformat(predicate["made"]["time"]),
-    )
+    certificate_id = str((evidence or {}).get("session", {}).get("id"))
+    context = make_context(ruleset, certificate_id, "local", waivers, evidence)
     again, _ = build(folder, None, evidence, context)
-    keys = (set(again["predicate"]) | set(predicate)) - {"versions"}
+    keys = set(again["predicate"]) | set(predicate)
     different = sorted(k for k in keys if again["predicate"].get(k) != predicate.get(k))
     if again["subject"] != statement["subject"]:
         different.append("subject")
@@ -203,6 +208,10 @@ def _predicate(
     context: Context,
 ) -> dict[str, Any]:
     session = mapping((evidence or {}).get("session"))
+    recorded, own = (
+        session_versions(session),
+        {name for o in (evidence or {}).get("outputs", ()) for name in o["files"]},
+    )
     folder_findings = _folder_findings(report, context)
     verdict = _verdict(outputs, report, folder_findings, context)
     privacy = privacy_block(outputs, evidence, context.ledger, capped=bool(context.cap))
@@ -219,7 +228,7 @@ def _predicate(
             "session_finished": like(session.get("finished"), TIME),
             "unit": session.get("unit") if session.get("unit") in ("person", "row") else None,
         },
-        "versions": {**versions(), "session": session_versions(session)},
+        "versions": {**(recorded if context.stage == "session" else versions()), "session": recorded},
         "policy": {**context.policy.to_json(), "waivers": _waivers(outputs, context)},
         "files": [
             {"file": name, "verdict": o.verdict_under(context.cap), "output": o.name, "kept_inside": o.kept_inside}
@@ -240,7 +249,7 @@ def _predicate(
             "attested": said(session.get("attested")),
             "answers": [dict(a) for a in context.answers],
         },
-        "results": record_digests(results),
+        "results": record_digests(results, own | ENVELOPES),
         "checksums": _checksums(inventory, context.stage),
         "inside": {"algorithm": ALGORITHM, "key": "kept in inside/"} if inventory.inside is not None else None,
     }

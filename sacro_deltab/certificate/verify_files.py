@@ -17,6 +17,7 @@ from .sources import SUMMARY, Source
 from .statement import INSIDE_SUBJECT
 from .viewer import ResultsReading, read_results
 
+FREE_TEXTS = "free texts"
 Line = tuple[str, str, list[str], str]  # name, state, problems, text
 
 
@@ -38,6 +39,9 @@ def check_files(source: Source, statement: Mapping[str, Any]) -> Iterator[Line]:
     results, line = _results(source, subjects, predicate)
     yield from _subjects(source, subjects, predicate, results)
     yield line
+    if source.released and results is not None and results.free:
+        named = ", ".join(shown(uid) for uid in results.free)
+        yield FREE_TEXTS, "ok", [f"{named} hold texts that somebody chose: pack with `sacro-deltab release`"], ""
     yield from _checksums(source, predicate)
     yield _inside(source, statement)
 

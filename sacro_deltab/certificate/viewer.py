@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -20,6 +20,7 @@ from ..base.canonical import canonical_json
 from ..base.digests import sha256_hex
 from ..base.names import shown
 from ..base.strict import DATA, parse
+from ..build.others import blanked, free_texts
 from ..build.results import CERTIFICATE_RECORD, dumped, natural
 from .viewer_words import Summary, read_summary, reviewer_faults, word_faults
 
@@ -38,7 +39,8 @@ class ResultsReading:
     """How results.json compares with the one that was certified.
 
     changed: what no viewer does; reviewed: what a viewer did; absent: records that are not here (a release zip); files:
-    those that the records list, in their order; summary: what was written in the viewer.
+    those that the records list, in their order; summary: what was written in the viewer; free: records of others with
+    texts that somebody chose.
     """
 
     changed: tuple[str, ...]
@@ -46,6 +48,7 @@ class ResultsReading:
     absent: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     summary: str | None = None
+    free: tuple[str, ...] = ()
 
 
 def _ordered(value: Any) -> str:
@@ -84,10 +87,15 @@ def _comment_digest(comment: object) -> str:
     return sha256_hex(canonical_json(comment))
 
 
-def record_digests(results: Mapping[str, Any]) -> dict[str, Any]:
-    """What a statement keeps of results.json, so that a rewritten one can still be checked record by record."""
+def record_digests(results: Mapping[str, Any], own: Set[str]) -> dict[str, Any]:
+    """What a statement keeps of results.json, so that a rewritten one can still be checked record by record.
+
+    A record with files that are not `own` was made by others: where somebody chose a text in it, `blanked` has the
+    digest of what is packed of it.
+    """
     records = results.get("results")
     out: dict[str, Any] = {}
+    blank: dict[str, str] = {}
     for uid, record in records.items() if isinstance(records, dict) else ():
         if isinstance(record, dict):
             comments = record.get("comments")
@@ -96,7 +104,11 @@ def record_digests(results: Mapping[str, Any]) -> dict[str, Any]:
                 "status": str(record.get("status")),
                 "comments": [_comment_digest(c) for c in comments] if isinstance(comments, list) else [],
             }
-    return {"head_sha256": _ordered({key: results.get(key) for key in _HEAD}), "records": out}
+            others = not {str(f["name"]) for f in record["files"]} <= own
+            if others and set(free_texts(record)) - {"uid"}:
+                blank[str(uid)] = _ordered(_fixed(blanked(record)))
+    more = {"blanked": blank} if blank else {}
+    return {"head_sha256": _ordered({key: results.get(key) for key in _HEAD}), "records": out, **more}
 
 
 def listed_files(results: Mapping[str, Any]) -> list[str]:
@@ -116,10 +128,10 @@ def file_statuses(results: Mapping[str, Any]) -> dict[str, str]:
     return out
 
 
-def as_certified(results: Mapping[str, Any]) -> dict[str, Any]:
-    """results.json of a certified folder without what the viewer added to it."""
+def as_packed(results: Mapping[str, Any], blank: Container[str]) -> dict[str, Any]:
+    """results.json of a certified folder without what the viewer added, and without free texts of these records."""
     records = {
-        uid: {**record, "files": _fixed(record)["files"]} if isinstance(record, dict) else record
+        uid: (blanked(record) if uid in blank else record) | {"files": _fixed(record)["files"]}
         for uid, record in results["results"].items()
     }
     return {key: value for key, value in {**results, "results": records}.items() if key not in _REVIEW}
@@ -163,8 +175,9 @@ def read_results(
         reader.words(reader.summary, records)
     absent = tuple(uid for uid in reader.known if uid not in records)
     return ResultsReading(
-        tuple(reader.changed), tuple(reader.reviewed), absent, tuple(listed_files(value)), reader.text
-    )
+        tuple(reader.changed), tuple(reader.reviewed), absent, tuple(listed_files(value)), reader.text,
+        tuple(reader.free),
+    )  # fmt: skip
 
 
 class _Reader:
@@ -173,6 +186,8 @@ class _Reader:
     def __init__(self, predicate: Mapping[str, Any], sha256_of: Mapping[str, str], released: bool) -> None:
         self.certified: Mapping[str, Any] = predicate["results"]
         self.known: Mapping[str, Any] = self.certified["records"]
+        self.blanked: Mapping[str, str] = self.certified.get("blanked", {})
+        self.free: list[str] = []
         self.outputs = [str(o["name"]) for o in predicate["outputs"]]
         self.sha256_of, self.released = sha256_of, released
         self.changed: list[str] = []
@@ -216,9 +231,12 @@ class _Reader:
             self.changed.append(f"record {shown(uid)} was added")
             return
         known = self.known[uid]
-        if not isinstance(record, dict) or not _same(_fixed(record), known["sha256"]):
+        blank = isinstance(record, dict) and self.released and _ordered(_fixed(record)) == self.blanked.get(uid)
+        if not blank and (not isinstance(record, dict) or not _same(_fixed(record), known["sha256"])):
             self.changed.append(f"record {shown(uid)} was changed")
             return
+        if uid in self.blanked and not blank:
+            self.free.append(uid)
         for item in record["files"]:
             if self.by_viewer or any(key in item for key in _ADDED):
                 self._file(uid, item)
@@ -227,7 +245,7 @@ class _Reader:
             if not self.released or status != _APPROVED:
                 self.changed.append(f"the status of {shown(uid)} was changed from {before} to {shown(str(status))}")
             self.reviewed.append(f"{shown(uid)}: status {before} became {shown(str(status))}")
-        self._comments(uid, record.get("comments"), known["comments"])
+        self._comments(uid, record.get("comments"), [] if blank else known["comments"])
 
     def _file(self, uid: str, item: Mapping[str, Any]) -> None:
         name = str(item.get("name"))

@@ -160,7 +160,7 @@ def _form(record: Record) -> Iterator[Finding]:
             Effect.REVIEW,
             f"record {record.uid!r} has texts that somebody chose: {', '.join(free)}.",
             asks=("Do these texts say anything of single people, and need they leave?",),
-            next_step="Read them: what is packed for release holds them as they are.",
+            next_step="Read them: `sacro-deltab release` leaves them out, and a zip that holds them is not complete.",
         )
 
 

@@ -73,7 +73,8 @@ def _rebuilt(session: Session, statement: Any) -> Iterator[Finding]:
     """The same statement made again from this folder: every byte must follow from it."""
     from ..certificate.statement import departures  # late: brings scipy, threadpoolctl
 
-    parts = departures(session.root, statement, session.evidence, session.context.ruleset)
+    given = session.context
+    parts = departures(session.root, statement, session.evidence, given.ruleset, given.waivers)
     if parts:
         where = ", ".join(parts)
         yield note(

@@ -121,7 +121,7 @@ def evidence_of(*outputs: dict[str, Any]) -> dict[str, Any]:
             "unit": "person",
             "rule_set": {"id": POLICY.id, "version": POLICY.version, "sha256": POLICY.sha256},
             "profile": None,
-            "tool": {"acro": "1.0.2"},
+            "tool": {"acro": "1.0.2", "sacro_deltab": "0.2.0"},
             "started": "2026-11-30T02:00:00+00:00",
             "finished": "2026-11-30T02:30:00+00:00",
             "declared": {"by": "A. Researcher", "facts": {"n_sites": 7, "pca.origin": "shared"}},
@@ -183,7 +183,7 @@ def make_session(folder: Path, evidence: dict[str, Any] | None = None, **options
     write_session(folder, evidence)
     results_json = json.loads((folder / "results.json").read_text())
     identity = results_json["results"]["output_0"]["properties"]["certificate_id"]
-    seal_folder(folder, evidence=evidence, **{"ruleset": POLICY, "certificate_id": identity, "now": NOW, **options})
+    seal_folder(folder, evidence=evidence, **{"ruleset": POLICY, "certificate_id": identity, **options})
     return folder
 
 

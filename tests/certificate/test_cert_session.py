@@ -314,7 +314,7 @@ def test_verify_is_quick_for_a_hundred_files(tmp_path: Path) -> None:
     (folder / "results.json").write_text(json.dumps(results, indent=4))
     from sacro_deltab.certificate.seal import seal_folder
 
-    seal_folder(folder, evidence=evidence, ruleset=cb.POLICY, now=cb.NOW)
+    seal_folder(folder, evidence=evidence, ruleset=cb.POLICY)
     cs.certify(folder)
     assert cs.ring().trust and verify_path(folder, cs.ring().trust, at=cb.NOW).ok
     times = []

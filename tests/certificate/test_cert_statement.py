@@ -86,7 +86,7 @@ def test_verdict_per_file_and_facts_by_who_said_them(tmp_path: Path) -> None:
 def test_unlisted_file_fails_the_folder(tmp_path: Path) -> None:
     folder = cb.write_session(tmp_path / "outputs")
     (folder / "extra.csv").write_text("id,delta\n1,2\n")
-    cb.seal_folder(folder, evidence=cb.default_evidence(), ruleset=cb.POLICY, now=cb.NOW)
+    cb.seal_folder(folder, evidence=cb.default_evidence(), ruleset=cb.POLICY)
     assert statement(folder)["predicate"]["verdict"] == "fail"
 
 
