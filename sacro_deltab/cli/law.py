@@ -92,14 +92,14 @@ def _tell(data: object, lines: list[str], as_json: bool) -> None:
 
 
 def sign(
-    name: Annotated[str, typer.Argument(help="Id of a decision, or a layer's file.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Ids of decisions, or a layer's file.")],
     key: KeyOption,
     rules: RulesOption = None,
     trust: TrustOption = None,
     passphrase_file: PassphraseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Sign a decision, or a layer that loosens, for the committee: a detached envelope beside the text.
+    """Sign decisions, or a layer that loosens, for the committee: a detached envelope beside each text.
 
     The signature covers the full text; a changed word ends it. Where the trust file asks for several, each signs.
     """
@@ -110,18 +110,17 @@ def sign(
     from ..rules.schema_check import did_you_mean  # late: a command loads what it needs
     from ..rules.seals import beside, within
 
-    if Path(name).is_file():
-        layer_id = _layer_id(Path(name))
-        _sign(
-            beside(Path(name)), Text("layer", layer_id, digest_file(name).sha256), key, trust, passphrase_file, as_json
-        )
-        return
-    ruleset = load_base(_own(rules))
-    decision = ruleset.decisions.get(name)
-    if decision is None:
-        raise InputError(f"there is no decision {name!r}{did_you_mean(name, ruleset.decisions)}, and no such file")
-    text = Text("decision", name, decision_digest(decision))
-    _sign(within(ruleset.folder, name), text, key, trust, passphrase_file, as_json)
+    files = [Path(name) for name in names if Path(name).is_file()]
+    texts = [(beside(file), Text("layer", _layer_id(file), digest_file(file).sha256)) for file in files]
+    ruleset = None if len(files) == len(names) else load_base(_own(rules))
+    for name in names:
+        if ruleset is None or Path(name) in files:
+            continue
+        decision = ruleset.decisions.get(name)
+        if decision is None:
+            raise InputError(f"there is no decision {name!r}{did_you_mean(name, ruleset.decisions)}, and no such file")
+        texts.append((within(ruleset.folder, name), Text("decision", name, decision_digest(decision))))
+    _sign(texts, key, trust, passphrase_file, as_json)
 
 
 def approve(
@@ -135,22 +134,30 @@ def approve(
 ) -> None:
     """Approve a rule set for the committee, as it stands: records under it no longer say DRAFT.
 
-    Exit 0: signed. 2: it is retired, or fails its own tests or proofs.
+    Every decision in force that is LOOSER than the documents' words must have been signed before.
+
+    Exit 0: signed. 2: it is retired, fails its own tests or proofs, or rests on a looser reading nobody signed.
     """
-    from ..certificate.law import Text  # late: a command loads what it needs
-    from ..rules import load_base
-    from ..rules.own_tests import faults  # late: a command loads what it needs
+    from ..certificate.law import Text, committee  # late: a command loads what it needs
+    from ..rules import load_ruleset
+    from ..rules.own_tests import faults, looser_unsigned  # late: a command loads what it needs
     from ..rules.seals import within
 
-    ruleset = load_base(_own(rules))
+    folder = _own(rules)
+    ruleset = load_ruleset(folder, seals=committee(find_trust(trust, key, folder)))
     wrong = ["it is retired", *faults(ruleset)] if ruleset.status == "retired" else faults(ruleset)
     if wrong:
         raise InputError(f"{ruleset.id} cannot be approved: {wrong[0]}", next_step="`rules test` lists what fails.")
+    if open_ones := looser_unsigned(ruleset):
+        raise InputError(
+            f"{ruleset.id} cannot be approved: {len(open_ones)} looser readings in force are signed by nobody",
+            next_step=f"`rules sign {' '.join(open_ones)} --key KEY --rules DIR`, or take the reading not taken.",
+        )
     days = [None if d is None else _day(d) for d in (starts, ends)]
     if days[0] is not None and days[1] is not None and days[1] < days[0]:
         raise InputError("it would end before it starts", place="--until")
     text = Text("approval", ruleset.id, ruleset.sha256, days[0], days[1])
-    _sign(within(ruleset.folder, "approval"), text, key, trust, passphrase_file, as_json)
+    _sign([(within(ruleset.folder, "approval"), text)], key, trust, passphrase_file, as_json)
 
 
 def _own(rules: str | None) -> Path:
@@ -175,17 +182,22 @@ def _layer_id(path: Path) -> str:
     return layer_id(path)
 
 
-def _sign(envelope: Path, text: Text, key: Path, trust: Path | None, passphrase: Path | None, as_json: bool) -> None:
+def _sign(
+    texts: list[tuple[Path, Text]], key: Path, trust: Path | None, passphrase: Path | None, as_json: bool
+) -> None:
     from ..certificate.keys import load_key, read_passphrase  # late: a command loads what it needs
     from ..certificate.law import sign_text
     from ..ledger.trust import load_trust  # late: a command loads what it needs
 
-    trusted = load_trust(find_trust(trust, key, envelope.parent))
+    trusted = load_trust(find_trust(trust, key, texts[0][0].parent))
     opened = load_key(key, read_passphrase(passphrase, prompt_passphrase))
-    seal = sign_text(envelope, text, opened, trusted, datetime.now(UTC))
-    data = {"signed": text.kind, "name": text.name, "sha256": text.sha256, "by": list(seal.keys), "file": str(envelope)}
-    said = f"{envelope}: {text.kind} {text.name} signed on {seal.on.isoformat()}"
-    _tell(data, [said if seal.keys else f"{said}; more signatures are needed before it counts"], as_json)
+    told, lines = [], []
+    for place, t in texts:
+        seal = sign_text(place, t, opened, trusted, datetime.now(UTC))
+        told.append({"signed": t.kind, "name": t.name, "sha256": t.sha256, "by": list(seal.keys), "file": str(place)})
+        more = "" if seal.keys else "; more signatures are needed before it counts"
+        lines.append(f"{place}: {t.kind} {t.name} signed on {seal.on.isoformat()}{more}")
+    _tell(told[0] if len(told) == 1 else told, lines, as_json)
 
 
 @waiver_app.command("sign", epilog="Example: sacro-deltab rules waiver sign waivers/W-2026-001.yaml --key dac.pem")
@@ -206,7 +218,7 @@ def sign_waiver(
         raise InputError("there is no such waiver", path=file)
     (waiver,) = load_waivers(file)
     text = Text("waiver", waiver.id, digest_file(file).sha256)
-    _sign(beside(file), text, key, trust, passphrase_file, as_json)
+    _sign([(beside(file), text)], key, trust, passphrase_file, as_json)
 
 
 @waiver_app.command(epilog="Example: sacro-deltab rules waiver request outputs idp_summary --out waivers/")

@@ -7,7 +7,7 @@ Whatever lets more through (a looser number, a retired rule, a new kind of outpu
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -29,6 +29,7 @@ from .schema_check import check, did_you_mean
 from .seals import NOBODY, Seals, beside, within
 
 LEVELS = ("network", "tre", "project")
+_ADDS = {"rules", "kinds", "facts", "sources", "decisions"}
 _ENTRY = re.compile(r"^\s*- +\{? *rule: *[\"']?([A-Z]{2}-\d{2,})")
 
 
@@ -159,11 +160,12 @@ def _laid(base: RuleSet, files: Sequence[_File], seals: Seals) -> RuleSet:
         return base
     below, top = _laid(base, files[:-1], seals), files[-1]
     pinned = _pin(below, top)
-    signed = seals.find(beside(top.path), "layer", top.head["id"], top.sha256) is not None
+    seal = seals.find(beside(top.path), "layer", top.head["id"], top.sha256)
+    signed = seal is not None
     said, loosened = _constants(below, top, signed)
     top.stop()
     numbers = {n: v for f in files for n, v in f.marked.data.get("constants", {}).items()}
-    adds = tuple((str(f.path), f.raw) for f in files if {"rules", "kinds", "facts"} & set(f.marked.data))
+    adds = tuple((str(f.path), f.raw) for f in files if _ADDS & set(f.marked.data))
     whole = load_base(Path(base.folder), constants=numbers, added=adds) if numbers or adds else base
     rules = {rule.id: rule for rule in whole.rules}
     for file in files[:-1]:
@@ -171,7 +173,11 @@ def _laid(base: RuleSet, files: Sequence[_File], seals: Seals) -> RuleSet:
     found = _changes(whole, top, rules, again=False, signed=signed)
     loosened += [Loosened(top.head["id"], c.said, c.outputs) for c in found if c.loosens]
     loosened += _added(below, whole, top, signed)
-    parameters = _parameters(whole, below, top, rules)
+    parameters, looser = _parameters(whole, below, top, rules, signed)
+    loosened += looser
+    said += [one.what for one in looser]
+    by = None if seal is None else seal.to_json()  # the layer's signature covers its own decisions
+    decisions = {d: replace(one, signed=by) for d, one in whole.decisions.items()}
     attest = {**(below.profile.attest if below.profile else {}), **_attest(whole, top)}
     top.stop()
     layer = Layer(
@@ -186,7 +192,7 @@ def _laid(base: RuleSet, files: Sequence[_File], seals: Seals) -> RuleSet:
         whole,
         rules=tuple(rules[rule.id] for rule in whole.rules),
         parameters=MappingProxyType(parameters),
-        decisions=base.decisions,
+        decisions=MappingProxyType({**decisions, **below.decisions}),
         state=below.state if pinned else "draft",
         profile=Stack((*lower, layer), MappingProxyType(attest), ledgers),
     )
@@ -249,7 +255,12 @@ def _new(below: RuleSet, whole: RuleSet) -> list[str]:
     """What a layer adds, in words."""
     known = {r.id for r in below.rules}
     rules = [f"{r.id} added: {r.title}" for r in whole.rules if r.id not in known]
-    return rules + [f"kind {k} added" for k in whole.outputs if k not in below.outputs]
+    more: dict[str, Iterable[str]] = {
+        "kind": whole.outputs.keys() - below.outputs.keys(),
+        "clause": whole.clauses.keys() - below.clauses.keys(),
+        "decision": whole.decisions.keys() - below.decisions.keys(),
+    }
+    return rules + [f"{what} {k} added" for what, names in more.items() for k in sorted(names)]
 
 
 def _added(below: RuleSet, whole: RuleSet, top: _File, signed: bool) -> list[Loosened]:
@@ -266,10 +277,13 @@ def _added(below: RuleSet, whole: RuleSet, top: _File, signed: bool) -> list[Loo
     return out
 
 
-def _parameters(whole: RuleSet, below: RuleSet, top: _File, rules: Mapping[str, Rule]) -> dict[str, ParameterValue]:
-    """The numbers that stand alone, with those of the layer; a looser one is wrong."""
+def _parameters(
+    whole: RuleSet, below: RuleSet, top: _File, rules: Mapping[str, Rule], signed: bool
+) -> tuple[dict[str, ParameterValue], list[Loosened]]:
+    """The numbers that stand alone, with those of the layer; a looser one without a signature is wrong."""
     specs = whole.parameter_specs
     out = dict(whole.parameters)
+    loosened = []
     for name, spec in specs.items():
         if spec.rule is not None:
             out[name] = read_parameter(spec, rules)
@@ -287,13 +301,15 @@ def _parameters(whole: RuleSet, below: RuleSet, top: _File, rules: Mapping[str, 
             what = f"{name} has no stricter side: register a bounds file instead"
         elif isinstance(one.value, int) and not isinstance(value, int):
             what = f"{name} is a whole number"
-        elif not _stricter(one.stricter, out[name], value):
-            what = f"the layer loosens {name}"
+        elif not (tight := _stricter(one.stricter, out[name], value)) and not signed:
+            what = f"the layer loosens {name}: only one that the committee signed may"
         else:
+            if not tight:  # no rule says whom such a number concerns: every kind is told
+                loosened.append(Loosened(top.head["id"], f"{name}: {out[name]} → {value}", whole.output_types))
             out[name] = value
             continue
         top.wrong(what, "parameters", name)
-    return out
+    return out, loosened
 
 
 def _stricter(side: str, old: Any, new: Any) -> bool:

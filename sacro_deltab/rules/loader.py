@@ -207,17 +207,26 @@ def _take_below(draft: Draft) -> None:
 
 
 def _add_layer(draft: Draft, path: str, content: bytes) -> None:
-    """What a layer adds: its rules as one more file, its kinds and facts as words (their shape is checked already)."""
+    """What a layer adds: its rules as one more file, its kinds and facts as words, its clauses and decisions."""
     marked = read_marked(Path(path), path, raw=content)
     main, data = draft.files.get("ruleset.yaml"), marked.data
-    marked.data = {"section": f"Layer {(data.get('layer') or data['profile'])['id']}", "rules": data.get("rules", [])}
-    draft.files[f"~{path}"] = marked  # after all files of the set
     for key, home in (("kinds", "outputs"), ("facts", "facts")):
         for name, spec in data.get(key, {}).items():
             words = main.data["vocabulary"][home] if main is not None else {}
             if name in words:
                 draft.problem(marked.key_place(key, name), f"{name} is known below: a layer adds what is new")
             words[name] = spec
+    for key in ("sources", "decisions"):
+        book = draft.files.get(f"{key}.yaml")
+        marked.data = {key: data.get(key, {})}
+        if book is None or not check(marked, key):
+            continue
+        for name, spec in marked.data[key].items():
+            if name in book.data[key]:
+                draft.problem(marked.key_place(key, name), f"{name} is known below: a layer adds what is new")
+            book.data[key][name] = spec
+    marked.data = {"section": f"Layer {(data.get('layer') or data['profile'])['id']}", "rules": data.get("rules", [])}
+    draft.files[f"~{path}"] = marked  # after all files of the set
 
 
 def _constants(draft: Draft, overrides: dict[str, float]) -> dict[str, Constant]:

@@ -75,6 +75,12 @@ def test_ruleset(ruleset: RuleSet) -> OwnTests:
     )
 
 
+def looser_unsigned(ruleset: RuleSet) -> list[str]:
+    """Decisions LOOSER than the documents' words on which a rule in force rests and which nobody signed."""
+    used = {d for r in ruleset.rules if r.in_force for d in r.decision}
+    return sorted(d.id for d in ruleset.decisions.values() if d.id in used and d.direction == "LOOSER" and not d.signed)
+
+
 def faults(ruleset: RuleSet) -> list[str]:
     """Why a rule set must not judge: examples that fail, requirements that do not hold."""
     failed = [f"an example fails: {r}" for r in run_examples(ruleset) if not r.passed]

@@ -17,11 +17,11 @@ from ..cohort.sources import as_table
 from ..cohort.table import Array, Table
 from ..model.predicting import Prediction
 from ..model.weights import Weights
+from ..rules import load_ruleset
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_FEW = 20  # below it nobody is told how many: terminals are copied into messages
 _RELEASED = ("results.json", "certificate.json", "certificate.dsse.json")
 
 
@@ -161,9 +161,10 @@ def _csv(found: Prediction, ids: tuple[str, ...] | None) -> str:
 def _said(plan: PredictPlan, found: Prediction) -> list[str]:
     lines = [f"Model: {found.model}; {', '.join(found.table.columns)} for each person in {plan.out} (readable by you)."]
     lines.append("These are values of single people: the file stays inside the TRE, outside every output folder.")
+    few = int(load_ruleset().parameters["min_n"])  # below it nobody is told how many: terminals are copied
     for name, count in found.filled:
-        how = f"{count} people" if count >= _FEW else f"fewer than {_FEW} people"
-        whole = "every row (the column is not there)" if count == len(found.table) and count >= _FEW else how
+        how = f"{count} people" if count >= few else f"fewer than {few} people"
+        whole = "every row (the column is not there)" if count == len(found.table) and count >= few else how
         lines.append(f"  {name}: the model's public centre stands in for {whole}")
     lines += [f"  {given} was read as {wanted}" for given, wanted in found.renamed]
     if found.recalibration is not None:

@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from ..base.errors import RefusedError
 from ..measure.columns import two_levels
 
-_FOLLOWS = 0.995  # correlation with the ages, of values or of ranks
-_BEYOND = 40.0  # years around the rule set's range, children and the very old included
-
 
 def refuse_other_than_deltas(
     values: NDArray[np.float64], numbers: Any, ages: NDArray[np.float64] | None = None, *, own: bool = False
@@ -59,7 +56,7 @@ def refuse_other_than_deltas(
     if own or ages is None or known.size <= numbers["spread_from"]:
         return
     refuse_ages(values, ages, numbers)
-    if float(known.std()) > _widest(ages, float(numbers["usual_spread_years"])):
+    if float(known.std()) > _widest(ages, numbers):
         raise RefusedError(
             "the values are not brain-age deltas in years: they spread wider than the ages themselves",
             next_step="Release deltas in years as the model gives them, not a multiple of them.",
@@ -77,7 +74,7 @@ def refuse_ages(
     x, y = values[both], ages[both]
     if x.size <= numbers["spread_from"] or np.ptp(x) == 0 or np.ptp(y) == 0:
         return
-    if max(abs(np.corrcoef(x, y)[0, 1]), abs(np.corrcoef(_ranks(x), _ranks(y))[0, 1])) > _FOLLOWS:
+    if max(abs(np.corrcoef(x, y)[0, 1]), abs(np.corrcoef(_ranks(x), _ranks(y))[0, 1])) > numbers["follows_ages"]:
         raise RefusedError(
             f"the values are the ages of these people, or follow them: they are no {what}s",
             next_step="Release deltas corrected for age, as the model gives them; ages leave by groups, as counts.",
@@ -88,13 +85,14 @@ def _ranks(column: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.unique(column, return_inverse=True)[1], dtype=np.float64)
 
 
-def _widest(ages: NDArray[np.float64], usual: float) -> float:
+def _widest(ages: NDArray[np.float64], numbers: Any) -> float:
     """SD in years that no useful model's deltas have: a model that says the mean age for everybody has the ages' own.
 
     Cohorts of one age still get the spread of a usual model.
     """
     known = ages[np.isfinite(ages)]
-    return max(usual, 1.5 * float(known.std())) if known.size else np.inf
+    usual, times = float(numbers["usual_spread_years"]), float(numbers["spread_over_ages"])
+    return max(usual, times * float(known.std())) if known.size else np.inf
 
 
 def own_deltas(X: NDArray[np.float64], ages: NDArray[np.float64], weights: Any, numbers: Any) -> bool:
@@ -105,6 +103,7 @@ def own_deltas(X: NDArray[np.float64], ages: NDArray[np.float64], weights: Any, 
     with np.errstate(invalid="ignore", over="ignore"):
         z = np.abs(X - weights.x_mean) / scale
     known = ages[np.isfinite(ages)]
-    low, high = float(numbers["age_min"]) - _BEYOND, float(numbers["age_max"]) + _BEYOND
+    beyond = float(numbers["ages_beyond"])
+    low, high = float(numbers["age_min"]) - beyond, float(numbers["age_max"]) + beyond
     human = bool(known.size and known.min() >= low and known.max() <= high and known.std() > 0)
     return human and bool(np.nanmax(z, initial=0.0) <= float(numbers["clips_allowed"]) * float(numbers["feature_z"]))
