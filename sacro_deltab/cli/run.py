@@ -69,6 +69,9 @@ _Nans = Annotated[
 _Proportion = Annotated[
     float | None, typer.Option("--feature-proportion", help="J as a share of the features; not with --epsilon.")
 ]
+_InSample = Annotated[
+    bool, typer.Option("--in-sample", help="Deltas of a model fitted to the very people; not with --epsilon.")
+]
 _Variance = Annotated[
     float | None, typer.Option("--feature-var", help="J that explains this share of variance; not with --epsilon.")
 ]
@@ -100,6 +103,7 @@ def run(
         int | None, typer.Option("--n-components", "--feature-num", help="Components J, fixed beforehand.")
     ] = None,
     feature_nans: _Nans = None,
+    in_sample: _InSample = False,
     feature_proportion: _Proportion = None,
     feature_variance: _Variance = None,
     kaiser_guttman: _Kaiser = False,
@@ -141,7 +145,7 @@ def run(
         out=out, ages=ages, features=features, deltas=deltas, confounds=confounds, groups=groups, by=tuple(by or ()),
         age_bands=_widths(age_bands), id_column=id_column, age_column=age_column, ignore=tuple(ignore or ()),
         rows_per_person=rows_per_person, basis=basis, bounds=bounds, epsilon=epsilon, delta_dp=delta_dp,
-        n_components=n_components, feature_nans=feature_nans, components=others,
+        n_components=n_components, feature_nans=feature_nans, in_sample=in_sample, components=others,
         adjacency=adjacency, method=method, recipe=recipe, model=model, epsilon_mean=epsilon_mean,
         plots=plots, moments=moments, rules=rules, profile=profile, declare=declare, attest=attest, ledger=ledger,
         trust=trust, cohort=cohort, spend_anyway=spend_anyway, resume=resume,

@@ -99,7 +99,7 @@ def make(
     stem = documents.safe_name(name or CORRELATION)
     document = documents.vector(
         CORRELATION, stem, title, names, [one.r for one in found], label_column="variable", value_column="r",
-        about=inside.about(),
+        about=inside.about(values),
     )  # fmt: skip
     parts = tuple(Part("row", label, {}, one.r) for label, one in zip(names, found, strict=True))
     each = [both(people, other) for other in columns.T]
@@ -109,7 +109,7 @@ def make(
     for label, one, pair in zip(names, found, each, strict=True) if p_values else ():
         document = documents.vector(
             P_VALUE, documents.safe_name(f"{stem}_p_{label}"), f"p-value of the correlation with {label}", [label],
-            [one.p], label_column="variable", value_column="p", about=inside.about(),
+            [one.p], label_column="variable", value_column="p", about=inside.about(values),
         )  # fmt: skip
         facts = own | _facts(inside, [one]) | computed(value=one.p)
         trace = Trace(document.name, P_VALUE, ("delta", label), pair, ((0, 1),))
@@ -130,7 +130,7 @@ def table(
         (label, one.n, one.r, one.low, one.high, one.p, float(q))
         for label, one, q in zip(names, found, adjusted, strict=True)
     )
-    context = inside.about(interval=LEVEL, adjusted=f"Benjamini-Hochberg over {len(rows)} correlations")
+    context = inside.about(values, interval=LEVEL, adjusted=f"Benjamini-Hochberg over {len(rows)} correlations")
     document = OutputDocument(documents.safe_name(name or "correlations"), TABLE, title, HEADS, rows, context)
     trace = pairs(document.name, TABLE, names, [both(people, other) for other in columns.T])
     facts = inside.own(values=people, columns=(names, columns)) | _facts(inside, found)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..base.errors import InputError
 from ..measure.measure import carriers, computed
 from ..measure.numbers import Moment, Rows, Trace
+from ..model.validation import out_of_fold, validated_by
 from ..rules.facts import Part
 from .asked import column, matrix
 from .documents import safe_name, scalar
@@ -34,27 +33,16 @@ def make(
 
     All visits of a person are one person here, so nobody stands in two folds; which fold somebody is in is fixed.
     """
-    from ..model import BrainAgeDelta  # late: brings scikit-learn
-
     names, features = matrix(inside, X)
     ages = column(inside, age)
     mine = np.flatnonzero(np.isfinite(ages) & np.isfinite(features).all(axis=1))
-    if folds < 2 or mine.size < 3 * folds:
-        raise InputError("too few people with an age and every feature", next_step="Ask for fewer folds.")
-    fold = np.random.default_rng(0).permutation(mine.size) % folds
     predicted = np.full(ages.size, np.nan)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for k in range(folds):
-            train, test = mine[fold != k], mine[fold == k]
-            most = min(n_components, features.shape[1], train.size - 1)
-            model = BrainAgeDelta(n_components=most).fit(features[train], ages[train])
-            predicted[test] = model.predict(features[test])
+    predicted[mine] = out_of_fold(features[mine], ages[mine], n_components=n_components, folds=folds)[0]
     error = np.abs(predicted - ages)
     value, few = float(error[mine].mean()), carriers(error[mine])
     document = scalar(
         CV_MAE, safe_name(name or CV_MAE), title, LABEL, value, unit="years",
-        about=inside.about(validated=f"{folds}-fold cross-validation", n_components=n_components),
+        about=inside.about(validated=validated_by(folds), n_components=n_components),
     )  # fmt: skip
     known = np.where(np.isfinite(error)[:, None], np.column_stack([predicted, ages, error]), np.nan)
     trace = Trace(document.name, CV_MAE, ("predicted age", "age", LABEL), known, ((0, 1),))
@@ -73,6 +61,6 @@ def tells(trace: Trace, rows: Sequence[Rows]) -> Iterator[Moment]:
 KINDS = (
     Kind(
         CV_MAE, "Mean absolute error of predicted age in years, each person by a model of the others' folds.",
-        "one_row", make, tells, reads=called(LABEL.lower()), says=("validated",),
+        "one_row", make, tells, reads=called(LABEL.lower()),
     ),
 )  # fmt: skip

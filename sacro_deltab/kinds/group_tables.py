@@ -86,7 +86,7 @@ def _table(
     facts = site_facts(grouping) if kind in (BY_SITE, BY_OTHER) else {}
     origin: dict[str, Fact] = {} if people is None else inside.model_origin(values)
     more = {**inside.own(values=people, groups=(by, roster)), **computed(**facts), **origin}
-    return [measured(inside, kind, stem, title, grouping, people, statistic, more)]
+    return [measured(inside, kind, stem, title, grouping, people, statistic, more, of=values)]
 
 
 def measured(
@@ -98,6 +98,7 @@ def measured(
     people: Floats | None,
     statistic: str,
     more: Mapping[str, Fact],
+    of: Any | None = None,
 ) -> Made:
     """The document, facts and cells of one statistic by some groups; without values people are counted."""
     parts = cell_parts(grouping, people, statistic)
@@ -105,7 +106,7 @@ def measured(
     document = documents.group_table(
         kind, stem, title, grouping.labels, [int(part.facts["cell.n"].value) for part in parts],
         None if people is None else [part.value for part in parts], group_column=_column(grouping),
-        value_column=_WORDS[statistic][1], about=inside.about(statistic=statistic, groups=grouping.name),
+        value_column=_WORDS[statistic][1], about=inside.about(of, statistic=statistic, groups=grouping.name),
     )  # fmt: skip
     variable = None if people is None else inside.variable(people)
     counted = grouping.codes >= 0 if people is None else np.isfinite(people)

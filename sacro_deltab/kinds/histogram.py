@@ -36,7 +36,7 @@ def make(
     edges = list(range(-reach, reach + 1, width))
     grouping = _grouping(people, edges)
     return [measured(inside, HISTOGRAM, safe_name(name or HISTOGRAM), title, grouping, None, "count",
-                     {**inside.own(values=people), **inside.model_origin(values)})]  # fmt: skip
+                     {**inside.own(values=people), **inside.model_origin(values)}, of=values)]  # fmt: skip
 
 
 def _grouping(people: Floats, edges: list[int]) -> Grouping:

@@ -61,8 +61,8 @@ class Inside(Protocol):
         `columns` (people × names), `terms` of a formula, a grouping of the roster. Ages under another name are
         refused."""
 
-    def about(self, **more: Any) -> dict[str, Any]:
-        """Public context printed with a document."""
+    def about(self, of: Any | None = None, **more: Any) -> dict[str, Any]:
+        """Public context printed with a document; `of`: the values it is about, which may know how they were made."""
 
 
 @dataclass(frozen=True)

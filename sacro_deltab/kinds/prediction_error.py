@@ -84,6 +84,6 @@ def make(
 KINDS = (
     Kind(
         ERRORS, "MAE, RMSE, R², correlation and age slope of predicted ages, and on whom the model was validated.",
-        "result_rows", make, tells, reads=headed("statistic", "n", "value"), says=("validated",),
+        "result_rows", make, tells, reads=headed("statistic", "n", "value"),
     ),
 )  # fmt: skip

@@ -50,7 +50,7 @@ def make(
     found = [float(v) for v in np.percentile(finite, asked)]
     document = documents.vector(
         QUANTILES, documents.safe_name(name or QUANTILES), title, labels, found,
-        label_column="percentile", value_column="delta", unit="years", about=inside.about(),
+        label_column="percentile", value_column="delta", unit="years", about=inside.about(values),
     )  # fmt: skip
     parts = tuple(
         Part("quantile", label, computed(quantile__percent=percent), value)

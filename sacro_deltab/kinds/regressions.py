@@ -154,7 +154,7 @@ def make(
     else:
         terms = terms_of(predictors)
     fit, columns, names, against = _fit(inside, values, terms)
-    said |= {"interval": LEVEL, "against": dict(against), "omitted": list(fit.omitted)}
+    said |= inside.about(values, interval=LEVEL, against=dict(against), omitted=list(fit.omitted))
     own = inside.own(values=column(inside, values), terms=terms)
     return _estimates(inside, REGRESSION, name or "regression", title, [*fit.terms, R_SQUARED], fit.rows, fit,
                       (names, columns), said, own)  # fmt: skip
@@ -184,7 +184,7 @@ def contrast(
             rows += [fit.rows[k], (fit.n, fit.dof, float(fit.estimates[k]) / fit.residual_sd, None, None, None)]
     if not rows:
         raise InputError("there is only one group", next_step="Give a column with at least two groups.")
-    said: dict[str, Any] = {"interval": LEVEL, "against": dict(against), "adjusted_for": [t[0] for t in terms[1:]]}
+    said = inside.about(values, interval=LEVEL, against=dict(against), adjusted_for=[t[0] for t in terms[1:]])
     stem = name or f"contrast_by_{own[0][0]}"
     made = inside.own(values=column(inside, values), terms=terms)
     return _estimates(inside, CONTRAST, stem, title, labels, rows, fit, (names, columns), said, made)
@@ -216,7 +216,7 @@ def _estimates(
     """`n` is the smallest number of people that any term rests on: of an indicator, those with the rarer value. A term
     that is 1 for a single person returns that person's value, whatever the degrees of freedom."""
     body = tuple((label, *row) for label, row in zip(labels, rows, strict=True))
-    context = inside.about(**{key: value for key, value in said.items() if value not in ({}, [], None)})
+    context = {key: value for key, value in said.items() if value not in ({}, [], None)}
     document = OutputDocument(documents.safe_name(stem), kind, title, HEADS, body, context)
     check = dof_check(fit.dof, int(inside.parameters["min_residual_dof"]))
     facts = own | computed(n=fit.rarest[1], residual_dof=fit.dof, acro__regression_check=check)

@@ -57,7 +57,7 @@ def _summary(inside: Inside, values: Any, title: str, name: str | None, kind: st
     if value is None:
         raise InputError("too few people have a value for this statistic", next_step="Check the column of values.")
     stem = documents.safe_name(name or kind)
-    document = documents.scalar(kind, stem, title, label, value, unit="years", about=inside.about())
+    document = documents.scalar(kind, stem, title, label, value, unit="years", about=inside.about(values))
     facts = summary_facts(people, inside.parameters, statistic) | computed(value=value) | inside.model_origin(values)
     facts |= inside.own(values=people)
     if kind == DELTA_MEAN:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -11,76 +12,56 @@ import numpy as np
 from ..base.errors import InputError
 from ..cohort import Cohort, Repair
 from ..cohort.people import Fill
+from .validation import FOLDS, IN_SAMPLE, enough, out_of_fold, validated_by
 
 DEFAULT_COMPONENTS = 10
 
 
-def fit_deltas(cohort: Cohort, n_components: int | None, model: str) -> Any:
-    """Deltas of a model without noise, fitted to the cohort with medians for missing values (inside only)."""
-    return fitted_deltas(cohort, {"n_components": n_components}, model, "median")[0]
+@dataclass(frozen=True)
+class Fitted:
+    """Deltas of everybody by a model without noise (NaN for people left out), inside only, and how they were made."""
+
+    deltas: Any
+    predicted: Any
+    validated: str
+    n_components: int | None  # None where it was read off the data
+    repairs: tuple[Repair, ...]
 
 
-def fitted_deltas(cohort: Cohort, choice: Mapping[str, Any], model: str, fill: Fill) -> tuple[Any, tuple[Repair, ...]]:
-    """Deltas of everybody (NaN for people left out) and the repairs made for the fit."""
+def fitted_deltas(
+    cohort: Cohort, choice: Mapping[str, Any], model: str, fill: Fill, *, in_sample: bool = False
+) -> Fitted:
+    """Cross-validated deltas and predicted ages; in-sample where asked, and for too few people to hold any out."""
     from .brain_age import BrainAgeDelta  # late: brings scikit-learn
 
     whole = cohort.filled(fill)
-    n_components = _components(choice, whole.X.shape[1])
+    size = _components(choice, whole.X.shape[1])
     most = max(1, min(whole.X.shape[0] - 1, whole.X.shape[1]))
-    if isinstance(n_components, int) and n_components > most:
+    if isinstance(size, int) and size > most:
         raise InputError(
-            f"{n_components} components cannot come from this many people and features",
+            f"{size} components cannot come from this many people and features",
             place="--n-components",
             next_step="Choose fewer components than people and no more than features, or leave it out.",
         )
-    fitted = BrainAgeDelta(n_components=min(DEFAULT_COMPONENTS, most) if n_components is None else n_components)
+    size = min(DEFAULT_COMPONENTS, most) if size is None else size
+    in_sample = in_sample or not enough(len(set(whole.person_ids or range(whole.n_rows))))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fitted.fit(whole.X, whole.age, confounds=whole.confounds)
-        found = fitted.delta(whole.X, whole.age, whole.confounds, model=model)
-    deltas = np.full(cohort.n_rows, np.nan)
-    deltas[_complete(cohort) if fill == "drop" else slice(None)] = found
-    deltas[~np.isfinite(cohort.X).any(axis=1)] = np.nan  # imputed throughout is no value
-    return deltas, whole.repairs[len(cohort.repairs) :]
-
-
-FOLDS = 10
-_LEAST = 3 * FOLDS  # people below whom folds are no validation
-
-
-def cross_validated_ages(cohort: Cohort, choice: Mapping[str, Any], fill: Fill) -> Any:
-    """Age of each row predicted by the model of the other nine tenths of the people; None for very few people.
-
-    All rows of a person stand in one fold; the folds are the same for everybody who asks the same.
-    """
-    from .brain_age import BrainAgeDelta  # late: brings scikit-learn
-
-    whole = cohort.filled(fill)
-    names = whole.person_ids or tuple(str(i) for i in range(whole.n_rows))
-    people = sorted(set(names))
-    if len(people) < _LEAST:
-        return None
-    order = np.random.default_rng(0).permutation(len(people))
-    fold_of = {person: int(order[k]) % FOLDS for k, person in enumerate(people)}
-    folds = np.array([fold_of[name] for name in names])
-    n_components = _components(choice, whole.X.shape[1])
-    least = min(int((folds != k).sum()) for k in range(FOLDS)) - 1
-    most = max(1, min(least, whole.X.shape[1]))
-    if n_components is None or (isinstance(n_components, int) and n_components > most):
-        n_components = min(DEFAULT_COMPONENTS if n_components is None else n_components, most)
-    found = np.full(whole.n_rows, np.nan)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for k in range(FOLDS):
-            train, test = folds != k, folds == k
-            confounds = whole.confounds
-            model = BrainAgeDelta(n_components).fit(
-                whole.X[train], whole.age[train], None if confounds is None else confounds[train]
+        if in_sample:
+            fitted = BrainAgeDelta(n_components=size).fit(whole.X, whole.age, confounds=whole.confounds)
+            ages = fitted.predict(whole.X, whole.confounds)
+            found = fitted.delta(whole.X, whole.age, whole.confounds, model=model)
+        else:
+            ages, found = out_of_fold(
+                whole.X, whole.age, whole.confounds, people=whole.person_ids, n_components=size, model=model
             )
-            found[test] = model.predict(whole.X[test], None if confounds is None else confounds[test])
-    out = np.full(cohort.n_rows, np.nan)
-    out[_complete(cohort) if fill == "drop" else slice(None)] = found
-    return out
+    predicted, deltas = np.full(cohort.n_rows, np.nan), np.full(cohort.n_rows, np.nan)
+    kept = _complete(cohort) if fill == "drop" else slice(None)
+    predicted[kept], deltas[kept] = ages, found
+    deltas[~np.isfinite(cohort.X).any(axis=1)] = np.nan  # imputed throughout is no value
+    fixed = size if isinstance(size, int) else None
+    validated = IN_SAMPLE if in_sample else validated_by(FOLDS)
+    return Fitted(deltas, predicted, validated, fixed, whole.repairs[len(cohort.repairs) :])
 
 
 def given_deltas(cohort: Cohort, path: object) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ from ..cohort import Cohort
 from ..cohort.simulate import demo_cohort, demo_public_reference
 from ..judging.said import read_said
 from ..kinds.correlations import CORRELATION
-from ..model.filling import fit_deltas
+from ..model.filling import fitted_deltas
 from ..outputs.parameters import BETA1
 from ..privacy.basis import Basis
 from ..rules import load_base
@@ -166,7 +166,7 @@ def _extra(session: DeltabSession, cohort: Cohort) -> None:
     from ..model import BrainAgeDelta  # late: brings sklearn
 
     assert cohort.groups is not None
-    deltas = fit_deltas(cohort, COMPONENTS, "unbiased_quadratic")
+    deltas = fitted_deltas(cohort, {"n_components": COMPONENTS}, "unbiased_quadratic", "median", in_sample=True).deltas
     session.release_counts(cohort.groups["sex"], title="People by sex")
     session.release_quantiles(deltas, (0, 25, 50, 75, 100), title="Quantiles with minimum and maximum",
                               name="delta_quantiles_all")  # fmt: skip

@@ -35,6 +35,7 @@ class Plan:
     delta_dp: float | None = None
     n_components: int | None = None
     feature_nans: str | None = None
+    in_sample: bool = False  # deltas of a model fitted to the very people, where nothing is noised
     components: Mapping[str, Any] = field(default_factory=dict)  # other choices of J, read off the raw data
     adjacency: str = "zero_out_N_public"
     method: str = "auto"

@@ -13,12 +13,11 @@ from ..cohort.people import Fill
 from ..measure.grouping import AgeBands
 from ..model.filling import (
     DEFAULT_COMPONENTS,
-    FOLDS,
-    cross_validated_ages,
     fitted_deltas,
     given_deltas,
     public_constants,
 )
+from ..model.validation import IN_SAMPLE
 from ..privacy import PublicBounds
 from ..privacy.basis import Basis
 from ..session.attacking import attack_training
@@ -69,17 +68,18 @@ def release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) ->
         session.release_n()
     choice = {"n_components": plan.n_components, **plan.components}
     fill: Fill = "drop" if plan.feature_nans == "remove" else "median"
-    deltas, repairs = fitted_deltas(cohort, choice, plan.model, fill)
-    note_repairs(session, repairs)
+    fitted = fitted_deltas(cohort, choice, plan.model, fill, in_sample=plan.in_sample)
+    note_repairs(session, fitted.repairs)
+    made_as = {"validated": fitted.validated, "model": plan.model, "n_components": fitted.n_components}
+    session.remember_origin(fitted.deltas, "unprotected", made_as={k: v for k, v in made_as.items() if v is not None})
+    by_construction = ", and their mean is 0 by construction" if fitted.validated == IN_SAMPLE else ""
     yield (
-        "deltas come from a model without noise, fitted to these people: only statistics of them are asked for, "
-        "and their mean is 0 by construction; the error of the model is that of a 10-fold cross-validation"
+        f"deltas come from a model without noise, fitted to these people ({fitted.validated}): only statistics of them "
+        f"are asked for{by_construction}"
     )
     if not session.budget.n_is_secret():
-        predicted = cross_validated_ages(cohort, choice, fill)
-        if predicted is not None:
-            session.release_prediction_error(predicted, cohort.age, validated=f"{FOLDS}-fold cross-validation")
-    yield from _statistics(session, plan, cohort, deltas, None, say)
+        session.release_prediction_error(fitted.predicted, cohort.age, validated=fitted.validated)
+    yield from _statistics(session, plan, cohort, fitted.deltas, None, say)
 
 
 def _of_model(session: DeltabSession, plan: Plan, cohort: Cohort, model: Any, say: Say) -> Iterator[str]:

@@ -114,6 +114,7 @@ class SessionCore:
         self.entries: list[Entry] = []
         self._origins: dict[bytes, str] = {}
         self._own_deltas: set[bytes] = set()
+        self._made_as: dict[bytes, Mapping[str, Any]] = {}
         self.models: dict[int, TrainedHere] = {}
         self.resumed = _resumed is not None
         self.attack_report: Path | None = None
@@ -208,17 +209,25 @@ class SessionCore:
         """Whether something behind an output is of the researcher's own making: see `sources.own`."""
         return own(self.state, self.budget.people, self.parameters, **behind)
 
-    def about(self, **more: Any) -> dict[str, Any]:
-        """Public context of one document: never a count, a path or a per-subject value."""
-        return {"rule_set": f"{self.ruleset.id} {self.ruleset.version}", **more}
+    def about(self, of: Any | None = None, **more: Any) -> dict[str, Any]:
+        """Public context of one document, with how the values it is about were made: never a count, a path or a
+        per-subject value."""
+        made = {} if of is None else self._made_as.get(_content_digest(of), {})
+        return {"rule_set": f"{self.ruleset.id} {self.ruleset.version}", **made, **more}
 
     def model_origin(self, values: Any) -> dict[str, Fact]:
         """Where the model that gave these deltas comes from, as far as the session knows."""
         return computed(model__origin=self._origins.get(_content_digest(values), "unprotected"))
 
-    def remember_origin(self, values: Any, origin: str, *, own: bool = False) -> None:
-        """Note where an array of deltas comes from, by its content: an array changed afterwards is another one."""
+    def remember_origin(
+        self, values: Any, origin: str, *, own: bool = False, made_as: Mapping[str, Any] | None = None
+    ) -> None:
+        """Note where an array of deltas comes from, by its content: an array changed afterwards is another one.
+
+        `made_as` is printed with what is asked of them: on whom their model was validated.
+        """
         self._origins[_content_digest(values)] = origin
+        self._made_as[_content_digest(values)] = {} if made_as is None else made_as
         roster = self.state.people
         if roster is not None and roster.codes.size == len(values):
             self.state.known.append(roster.mean_by_person(values))

@@ -11,6 +11,9 @@ import pandas as pd
 import pytest
 from declarations import DECLARE
 
+from sacro_deltab.check import check_paths
+from sacro_deltab.model import BrainAgeDelta
+
 Run = Callable[..., tuple[int, str, str]]
 RNG = np.random.default_rng(5)
 AGE = RNG.uniform(45, 85, 300).round(1)
@@ -73,18 +76,41 @@ def test_a_dry_run_says_what_would_be_spent_and_what_is_missing(cli: Run, files:
     assert "egress.route" in out and not (files / "budget.db").exists()
 
 
-def test_without_noise_the_error_of_the_model_is_cross_validated(cli: Run, files: Path, profile: Path) -> None:
+@pytest.mark.parametrize("in_sample", [False, True])
+def test_without_noise_deltas_and_errors_are_cross_validated(
+    cli: Run, files: Path, profile: Path, in_sample: bool
+) -> None:
+    """In-sample ones are asked for by name and say so; a checker with the cohort comes to the same numbers."""
     x = AGE[:, None] * 0.05 + RNG.normal(size=(300, 30))
     frame = pd.DataFrame(x, columns=[f"idp_{j}" for j in range(30)])
     frame.assign(participant_id=IDS, age=AGE).to_csv(files / "all.csv", index=False)
     (files / "declare.json").write_text(json.dumps(DECLARE), encoding="utf-8")
     code, out, err = cli("run", "--ages", "all.csv", "--features", "all.csv", "--n-components", 20,
-                         "--profile", profile, "--declare", "declare.json", "--out", "outputs")  # fmt: skip
-    assert code in (0, 1, 3) and "0 by construction" in out, err
-    told = json.loads((files / "outputs" / "prediction_error.json").read_text())
-    assert told["about"]["validated"] == "10-fold cross-validation"
-    mae = {row[0]: row[2] for row in told["rows"]}["MAE"]
-    from sacro_deltab.model import BrainAgeDelta
+                         "--profile", profile, "--declare", "declare.json", "--out", "outputs",
+                         *(["--in-sample"] if in_sample else []))  # fmt: skip
+    words = "in-sample" if in_sample else "10-fold cross-validation"
+    assert code in (0, 1, 3) and words in out and ("0 by construction" in out) is in_sample, err
+    evidence = json.loads((files / "outputs" / "inside" / "evidence.json").read_text())
+    raw = {one["name"]: one["raw"] for one in evidence["outputs"]}
+    assert {raw[name]["about"]["validated"] for name in ("prediction_error", "delta_mean", "delta_sd")} == {words}
+    assert (abs(raw["delta_mean"]["rows"][0][1]) < 1e-9) is in_sample
 
-    in_sample = np.abs(BrainAgeDelta(20).fit(x, AGE).predict(x) - AGE).mean()
-    assert in_sample < mae < 1.5 * in_sample
+    model = BrainAgeDelta(20).fit(x, AGE)
+    flattering = np.abs(model.predict(x) - AGE).mean()
+    mae = {row[0]: row[2] for row in raw["prediction_error"]["rows"]}["MAE"]
+    assert mae == pytest.approx(flattering) if in_sample else flattering < mae < 1.5 * flattering
+    deltas = model.delta(x, AGE)
+    if not in_sample:
+        fold = (np.random.default_rng(0).permutation(300) % 10)[np.argsort(np.argsort(IDS))]
+        for k in range(10):
+            others = BrainAgeDelta(20).fit(x[fold != k], AGE[fold != k])
+            deltas[fold == k] = others.delta(x[fold == k], AGE[fold == k])
+    assert raw["delta_sd"]["rows"][0][1] == pytest.approx(deltas.std(ddof=1))
+
+    def not_made_again() -> set[str]:
+        report = check_paths([files / "outputs"], profile=profile, ledger=files / "budget.db", cohort=files / "all.csv")
+        return {one.type for one in report.outputs for f in one.findings if f.rules == ("check/cohort-deltas",)}
+
+    assert not not_made_again()
+    frame.assign(participant_id=IDS, age=AGE + 3 * (AGE > 70)).to_csv(files / "all.csv", index=False)
+    assert not_made_again() == {"delta_mean", "delta_sd", "delta_quantiles"}

@@ -17,7 +17,9 @@ from ...base.errors import SacroDeltabError
 from ...cohort import read_cohort
 from ...cohort.reading import ID_NAMES
 from ...kinds.features import FEATURES
-from ...model.filling import fit_deltas
+from ...model.filling import fitted_deltas
+from ...model.linear import MODELS
+from ...model.validation import FOLDS, validated_by
 from ...outputs import OutputDocument
 from ...outputs.parameters import BETA2, BETA2SQ, FOLDED, X_MEAN, Y_MEAN, YSQ_MEAN, YSQ_SLOPE
 from .cohort_file import CohortFile
@@ -44,6 +46,7 @@ class DeltaSources:
     cohort: CohortFile
     documents: dict[str, OutputDocument] = field(default_factory=dict)  # recorded, unrounded, by type
     n_components: int | None = None
+    validated: str | None = None  # the model whose cross-validated deltas the package says it is about
     _made: dict[str, list[Source]] = field(default_factory=dict)
 
     def learn(self, evidence: Mapping[str, Any] | None) -> None:
@@ -59,6 +62,8 @@ class DeltaSources:
             components = document.about.get("n_components")
             if type(components) is int and 0 < components < 100_000:
                 self.n_components = components
+            if document.about.get("validated") == validated_by(FOLDS) and document.about.get("model") in MODELS:
+                self.validated = str(document.about["model"])
 
     def __iter__(self) -> Iterator[Source]:
         for step in (self._columns, self._weights, self._fits):
@@ -138,8 +143,10 @@ class DeltaSources:
                 )
                 if people.X.shape[0] != self.cohort.n:
                     return
-                for kind in _KINDS:
-                    yield Source("a model fitted without noise", fit_deltas(people, self.n_components, kind))
+                choice = {"n_components": self.n_components}
+                for kind in _KINDS if self.validated is None else (self.validated,):
+                    made = fitted_deltas(people, choice, kind, "median", in_sample=self.validated is None)
+                    yield Source("a model fitted without noise", made.deltas)
         except (SacroDeltabError, ValueError, ArithmeticError):
             return
 
