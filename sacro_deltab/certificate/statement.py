@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -149,12 +149,13 @@ def departures(
     statement: Mapping[str, Any],
     evidence: Mapping[str, Any] | None,
     ruleset: Any,
-    waivers: Sequence[Any] = (),
+    waivers: Sequence[Any],
+    known: Mapping[str, Digests],
 ) -> list[str]:
     """Parts of a session's statement that do not follow from its folder, evidence, rule set and waivers.
 
-    The statement is made again; nothing of it is believed. Where it does not follow its schema, or its
-    short form does not hold, that is all that is said.
+    The statement is made again; nothing of it is believed. Where it does not follow its schema, or its short form does
+    not hold, that is all that is said. known: digests of files in the form that the session wrote.
     """
     check_type(statement)
     if schema_problems(statement):
@@ -165,7 +166,7 @@ def departures(
         return ["short form"]
     predicate = statement["predicate"]
     certificate_id = str((evidence or {}).get("session", {}).get("id"))
-    context = make_context(ruleset, certificate_id, "local", waivers, evidence)
+    context = replace(make_context(ruleset, certificate_id, "local", waivers, evidence), known=dict(known))
     again, _ = build(folder, None, evidence, context)
     keys = set(again["predicate"]) | set(predicate)
     different = sorted(k for k in keys if again["predicate"].get(k) != predicate.get(k))

@@ -50,6 +50,12 @@ class ResultsReading:
     summary: str | None = None
     free: tuple[str, ...] = ()
 
+    @property
+    def words(self) -> bool:
+        """Whether somebody wrote something in the viewer."""
+        found = read_summary(self.summary or "")
+        return self.summary is not None and (found is None or any(found.words))
+
 
 def _ordered(value: Any) -> str:
     """Digest of a value with the order of its entries and the spelling of its numbers."""

@@ -30,8 +30,9 @@ from .known import Known
 from .ledger_check import LedgerView, open_view, pins
 from .recompute.cohort_check import read_cohort_facts
 from .records import Record, parse_results
+from .reviewed import before_the_viewer, viewer_findings
 from .session_evidence import read_evidence_part
-from .session_folder import Parts, check_session, is_special
+from .session_folder import check_session, is_special
 from .session_state import Session
 from .single import check_file
 from .structure import checksum_findings, inside_findings, read_json_part, threshold_findings, unlisted_findings
@@ -255,14 +256,17 @@ def _check_results_folder(
     root: Path, entries: list[Entry], context: Context, ledger: str | Path | None, report: Report
 ) -> None:
     limits = context.limits
-    value, data, faults = read_json_part(root, "results.json", limits)
+    found, as_found, faults = read_json_part(root, "results.json", limits)
     report.folder_findings += faults
     if faults:
         return
+    value, data = before_the_viewer(found, as_found)
     records, faults = parse_results(value, limits)
     report.folder_findings += faults
     report.folder_findings += unlisted_findings(entries, records)
     files = _read_listed(root, records, entries, report, limits)
+    if data != as_found:
+        report.folder_findings += viewer_findings(value, as_found, files)
     listed = {**files, "results.json": Snapshot.of_bytes("results.json", data)}
     report.folder_findings += checksum_findings(root, entries, listed, limits)
     report.folder_findings += _foreign_json(entries, records)
@@ -284,7 +288,7 @@ def _check_results_folder(
         strict = max([strict, *(int(row["decides"]) for row in report.thresholds if row["name"] == "safe_threshold")])
     ours = [record for record in records if record.is_ours]
     has_inside = any(entry.top == "inside" for entry in entries)
-    session = Session(root, context, records, files, None, LedgerView(), strict, report)
+    session = Session(root, context, records, files, None, LedgerView(), strict, report, data)
     if ours or has_inside:
         report.folder_findings += inside_findings(entries)
         session.evidence, faults = read_evidence_part(root, entries, limits)
@@ -292,7 +296,7 @@ def _check_results_folder(
         session.view = _ledger_view(root, ledger, context)
         report.folder_findings += session.view.findings
         report.privacy = {"ledger": session.view.to_json(), "recorded": (session.evidence or {}).get("privacy")}
-        check_session(session, Parts(data, config, config_data))
+        check_session(session, config, config_data)
     elif config is not None:
         faults = [note("config", Effect.BLOCK, f"config.json: {f}.") for f in config_faults(config, config_data, None)]
         report.folder_findings += faults

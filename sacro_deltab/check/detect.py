@@ -128,7 +128,7 @@ def _array_remarks(
         )
     if info.values is None:
         return
-    flat = len(info.shape) == 1
+    flat = len(info.shape) < 2
     columns = (
         [] if columns_apart else [info.values] if flat else [info.column(i) for i in range(min(info.shape[-1], 200))]
     )

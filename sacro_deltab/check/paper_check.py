@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..base.canonical import read_canonical
+from ..base.digests import digest_bytes
 from ..base.errors import SacroDeltabError
 from ..base.findings import Effect, Finding, note
 from ..build.results import CERTIFICATE
@@ -74,7 +75,8 @@ def _rebuilt(session: Session, statement: Any) -> Iterator[Finding]:
     from ..certificate.statement import departures  # late: brings scipy, threadpoolctl
 
     given = session.context
-    parts = departures(session.root, statement, session.evidence, given.ruleset, given.waivers)
+    known = {"results.json": digest_bytes(session.results)}
+    parts = departures(session.root, statement, session.evidence, given.ruleset, given.waivers, known)
     if parts:
         where = ", ".join(parts)
         yield note(

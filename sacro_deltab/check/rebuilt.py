@@ -28,7 +28,7 @@ from .session_state import Session
 _STEP = "Finalise the session again; do not edit what it wrote."
 
 
-def rebuild(session: Session, data: bytes, config: Any, config_data: bytes) -> None:
+def rebuild(session: Session, config: Any, config_data: bytes) -> None:
     """Compare results.json and config.json with what the evidence makes of them."""
     if session.evidence is None:
         return
@@ -55,7 +55,7 @@ def rebuild(session: Session, data: bytes, config: Any, config_data: bytes) -> N
     if session.evidence.get("free_bits") != bits:
         what = "The evidence does not say how much all names, labels and orders can say together."
         report.folder_findings.append(note("not-rebuilt", Effect.BLOCK, what, next_step=_STEP))
-    if results_bytes(session.evidence, own, others) != data:
+    if results_bytes(session.evidence, own, others) != session.results:
         report.folder_findings.append(
             note(
                 "not-rebuilt",

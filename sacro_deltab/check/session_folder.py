@@ -7,7 +7,6 @@ again, and compared byte for byte with the file that is asked to leave.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,23 +27,14 @@ from .session_state import Session
 from .tables_check import attack, number_findings
 
 
-@dataclass(frozen=True)
-class Parts:
-    """results.json and config.json as they were read."""
-
-    results: bytes
-    config: Any
-    config_bytes: bytes
-
-
-def check_session(session: Session, parts: Parts) -> None:
-    """Judge every record of the folder into `session.report`."""
+def check_session(session: Session, config: Any, config_data: bytes) -> None:
+    """Judge every record of the folder into `session.report`; config.json as it was read stands beside it."""
     _step(session, evidence_findings)
     for record in session.records:
         _step(session, partial(_load_documents, record=record))
     _step(session, learn)
     _step(session, _learn_cohort)
-    _step(session, partial(rebuild, data=parts.results, config=parts.config, config_data=parts.config_bytes))
+    _step(session, partial(rebuild, config=config, config_data=config_data))
     _step(session, _attack)
     _step(session, _repeated)
     for record in session.records:

@@ -30,6 +30,7 @@ class Session:
     view: LedgerView
     strict_min_n: int
     report: Report
+    results: bytes  # results.json, without what the viewer added
     documents: dict[str, OutputDocument] = field(default_factory=dict)
     contents: dict[str, Content] = field(default_factory=dict)
     read: dict[str, tuple[OutputDocument | None, list[Finding]]] = field(default_factory=dict)
