@@ -16,6 +16,6 @@ def free_bits(name: str, title: str, document: OutputDocument | None) -> int:
     if document is not None:
         rows = len(document.rows)
         texts += [text for column in document.columns for text in (column.name, column.unit)]
-        texts += [str(row[0]) for row in document.rows]
+        texts += [str(row[0]) for row in document.rows] + [str(word) for word in document.about.get("where", ())]
     signs = sum(_PRINTABLE if sign.isascii() else _ANY for text in texts for sign in text)
     return math.ceil(signs + math.lgamma(rows + 1) / math.log(2))

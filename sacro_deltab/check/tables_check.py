@@ -9,6 +9,7 @@ from typing import Any
 
 from ..base.errors import SacroDeltabError
 from ..base.findings import Effect, Finding, note
+from ..kinds.registry import KINDS
 from ..outputs import MARK, OutputDocument
 
 
@@ -105,6 +106,9 @@ def number_findings(problems: Sequence[Mapping[str, Any]], documents: Mapping[st
         if not isinstance(atoms, dict) or not isinstance(cells, dict):
             continue
         for name, document in documents.items():
+            kind = KINDS.get(document.type)
+            if kind is not None and kind.tells is not None:
+                continue  # a row is a term or a column there; what it tells of a group is a sum, and not its N
             n_at = [i for i, column in enumerate(document.columns) if column.role == "n"]
             for row in document.rows:
                 cell = cells.get(f"{name}|{row[0]}")

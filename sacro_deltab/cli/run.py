@@ -56,6 +56,10 @@ _Features = Annotated[
 _Deltas = Annotated[
     Path | None, typer.Option("--deltas", help="Deltas made elsewhere (predict, R, brainageR), one row a person.")
 ]
+_TrainWhere = Annotated[
+    str | None,
+    typer.Option("--train-where", help="COLUMN=LABEL[,LABEL]: train on these people; deltas and tables are of all."),
+]
 _Recipe = Annotated[
     str, typer.Option("--recipe", help="private, or documents: the documents' own noise, without a guarantee.")
 ]
@@ -90,6 +94,7 @@ def run(
     ] = None,
     groups: Annotated[Path | None, typer.Option("--groups", help="Group labels, one row a person.")] = None,
     by: Annotated[list[str] | None, typer.Option("--by", help="Group column; repeat; a*b crosses two.")] = None,
+    train_where: _TrainWhere = None,
     age_bands: Annotated[str | None, typer.Option("--age-bands", help="Widths in years, e.g. 5,10.")] = None,
     id_column: Annotated[str | None, typer.Option("--id-column", help="Column of person ids.")] = None,
     age_column: Annotated[str, typer.Option("--age-column", help="Column of ages in a combined table.")] = "age",
@@ -143,7 +148,8 @@ def run(
     others = _components(n_components, feature_proportion, feature_variance, kaiser_guttman)
     plan = Plan(
         out=out, ages=ages, features=features, deltas=deltas, confounds=confounds, groups=groups, by=tuple(by or ()),
-        age_bands=_widths(age_bands), id_column=id_column, age_column=age_column, ignore=tuple(ignore or ()),
+        train_where=_part(train_where), age_bands=_widths(age_bands), id_column=id_column, age_column=age_column,
+        ignore=tuple(ignore or ()),
         rows_per_person=rows_per_person, basis=basis, bounds=bounds, epsilon=epsilon, delta_dp=delta_dp,
         n_components=n_components, feature_nans=feature_nans, in_sample=in_sample, components=others,
         adjacency=adjacency, method=method, recipe=recipe, model=model, epsilon_mean=epsilon_mean,
@@ -185,6 +191,15 @@ def _check_inputs(ages: Path | None, features: Path | None, deltas: Path | None,
 def _check_columns(by: Sequence[str]) -> None:
     if any(not part.strip() for name in by for part in name.split("*")):
         raise InputError("a column has no name", place="--by", next_step="For example --by sex or --by 'site*sex'.")
+
+
+def _part(text: str | None) -> tuple[str, ...]:
+    """A column and labels of it."""
+    column, _, labels = (text or "").partition("=")
+    found = (column.strip(), *(label.strip() for label in labels.split(",")))
+    if text is not None and not all(found):
+        raise InputError("this is no part", place="--train-where", next_step="For example --train-where diagnosis=HC.")
+    return () if text is None else found
 
 
 def _components(

@@ -71,7 +71,7 @@ class RowOrder:
         if len(index) != len(wanted):
             raise InputError(
                 f"there are {len(index)} rows, but the session's cohort has {len(wanted)}",
-                next_step="Give one value for each row of the cohort (missing where there is none).",
+                next_step="Give one value for each row of the cohort; where=(column, label) takes a part of it.",
             )
         if not wanted.isin(index).all():
             raise InputError("the index of these rows is not that of the session's people", next_step=_NEXT)

@@ -120,6 +120,8 @@ def free_text(document: OutputDocument) -> Iterator[Finding]:
         yield from _judge_text(place, text)
         if not place.startswith("`about"):
             yield from _run_of_numbers(place, text)
+    if "where" in document.about:  # labels of a part of the cohort
+        yield from _run_of_numbers("`about.where`", " ".join(_texts(document.about["where"])))
     for i, row in enumerate(document.rows):
         for cell in row[1:]:
             if isinstance(cell, str) and cell not in MARKS and number(cell) is not None:
@@ -213,6 +215,7 @@ _ABOUT = frozenset(
             "labels",
             "suppression",
             "model",
+            "where",
         ),
         *("validated", "variable", "method", "adjacency", "epsilon", "delta_dp"),
         *("age_slope", "y_mean_error", "predicted_age_error", "b1_error"),  # intervals of a private model

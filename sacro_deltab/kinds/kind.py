@@ -114,8 +114,8 @@ class Reading(Protocol):
         """Whether noise was recorded."""
 
     @property
-    def everybody(self) -> int:
-        """People in the cohort."""
+    def members(self) -> Any:
+        """(people,) bool: everybody in the cohort, or those of a part."""
 
     @property
     def ages(self) -> Any:

@@ -92,7 +92,7 @@ def again(asked: Reading) -> Measured | None:
         found.facts["n"] = asked.people("n")
     components = asked.raw.about.get("n_components")
     if origin != "noisy" and type(components) is int:
-        n = found.facts.get("n", asked.people("n_node"))
+        n = found.facts.get("n", asked.people("n" if "where" in asked.raw.about else "n_node"))
         found.facts["residual_dof"] = max(n - components, 0)
         found.facts["acro.regression_check"] = dof_check(n - components, int(asked.numbers["min_residual_dof"]))
     ages = asked.ages

@@ -17,27 +17,30 @@ DELTA_MEAN = "delta_mean"
 DELTA_SD = "delta_sd"
 
 
-def n(inside: Inside, title: str = "Number of subjects", name: str | None = None) -> list[Made]:
-    """N of the cohort: distinct people."""
+def n(
+    inside: Inside, title: str = "Number of subjects", name: str | None = None, among: Any | None = None
+) -> list[Made]:
+    """N of the cohort: distinct people; `among` (people,) is true for those of a part."""
     if inside.n_is_secret:
         raise InputError(
             "under add_remove N is not public: printing it beside a release on these people would void its ε",
             next_step="Leave N out, or train with adjacency='zero_out_N_public'.",
         )
-    people = inside.roster().n_people
+    everybody = np.arange(inside.roster().n_people)
+    members = everybody if among is None else everybody[among]
+    people = int(members.size)
     document = documents.scalar(
         N_SUBJECTS, documents.safe_name(name or N_SUBJECTS), title, "N", people, unit="people", about=inside.about()
     )
-    cell = PrintedCell(document.name, "N", np.arange(people), "grand")
+    cell = PrintedCell(document.name, "N", members, "grand")
     return [Made(document, computed(n=people, value=people), people, cells=(cell,))]
 
 
 def n_again(asked: Reading) -> Measured:
     """Everybody, or everybody with an age where the session's reader left the others out."""
-    found, everybody = asked.people("n"), asked.everybody
-    members = dict.fromkeys(asked.keys, np.ones(everybody, dtype=bool))
+    found, members = asked.people("n"), dict.fromkeys(asked.keys, asked.members)
     return Measured({"n": found, "value": found}, {}, dict.fromkeys(asked.keys, (found,)),
-                    members if found == everybody else {})  # fmt: skip
+                    members if found == int(asked.members.sum()) else {})  # fmt: skip
 
 
 def mean(inside: Inside, values: Any, title: str = "Mean brain-age delta", name: str | None = None) -> list[Made]:

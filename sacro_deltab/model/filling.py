@@ -29,14 +29,20 @@ class Fitted:
 
 
 def fitted_deltas(
-    cohort: Cohort, choice: Mapping[str, Any], model: str, fill: Fill, *, in_sample: bool = False
+    cohort: Cohort, choice: Mapping[str, Any], model: str, fill: Fill, *, in_sample: bool = False, train: Any = None
 ) -> Fitted:
-    """Cross-validated deltas and predicted ages; in-sample where asked, and for too few people to hold any out."""
+    """Cross-validated deltas and predicted ages; in-sample where asked, and for too few people to hold any out.
+
+    train: (rows,) bool, those that the model is fitted to; everybody else is held out anyway. None for all.
+    """
     from .brain_age import BrainAgeDelta  # late: brings scikit-learn
 
     whole = cohort.filled(fill)
+    kept = _complete(cohort) if fill == "drop" else slice(None)
+    mine = np.ones(whole.n_rows, dtype=bool) if train is None else np.asarray(train)[kept]
+    part = whole.take(mine)
     size = _components(choice, whole.X.shape[1])
-    most = max(1, min(whole.X.shape[0] - 1, whole.X.shape[1]))
+    most = max(1, min(part.n_rows - 1, whole.X.shape[1]))
     if isinstance(size, int) and size > most:
         raise InputError(
             f"{size} components cannot come from this many people and features",
@@ -44,19 +50,19 @@ def fitted_deltas(
             next_step="Choose fewer components than people and no more than features, or leave it out.",
         )
     size = min(DEFAULT_COMPONENTS, most) if size is None else size
-    in_sample = in_sample or not enough(len(set(whole.person_ids or range(whole.n_rows))))
+    in_sample = in_sample or not enough(part.n_people)
+    ages, found = np.full(whole.n_rows, np.nan), np.full(whole.n_rows, np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if in_sample:
-            fitted = BrainAgeDelta(n_components=size).fit(whole.X, whole.age, confounds=whole.confounds)
+        if in_sample or train is not None:
+            fitted = BrainAgeDelta(n_components=size).fit(part.X, part.age, confounds=part.confounds)
             ages = fitted.predict(whole.X, whole.confounds)
             found = fitted.delta(whole.X, whole.age, whole.confounds, model=model)
-        else:
-            ages, found = out_of_fold(
-                whole.X, whole.age, whole.confounds, people=whole.person_ids, n_components=size, model=model
+        if not in_sample:
+            ages[mine], found[mine] = out_of_fold(
+                part.X, part.age, part.confounds, people=part.person_ids, n_components=size, model=model
             )
     predicted, deltas = np.full(cohort.n_rows, np.nan), np.full(cohort.n_rows, np.nan)
-    kept = _complete(cohort) if fill == "drop" else slice(None)
     predicted[kept], deltas[kept] = ages, found
     deltas[~np.isfinite(cohort.X).any(axis=1)] = np.nan  # imputed throughout is no value
     fixed = size if isinstance(size, int) else None

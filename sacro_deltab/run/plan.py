@@ -24,6 +24,7 @@ class Plan:
     confounds: Path | None = None
     groups: Path | None = None
     by: tuple[str, ...] = ()
+    train_where: tuple[str, ...] = ()  # a group column and the labels of those that the model is trained on
     age_bands: tuple[float, ...] = ()
     id_column: str | None = None
     age_column: str = "age"
@@ -59,7 +60,7 @@ def read(plan: Plan) -> Cohort:
     """The cohort of a plan; group columns are taken from the groups file, else from the features file."""
     from ..cohort import read_cohort  # late: brings numpy
 
-    columns = tuple(dict.fromkeys(part for name in plan.by for part in parts_of(name)))
+    columns = tuple(dict.fromkeys([*(part for name in plan.by for part in parts_of(name)), *plan.train_where[:1]]))
     return read_cohort(
         plan.ages,
         plan.features if plan.deltas is None else plan.deltas,

@@ -21,7 +21,9 @@ from ..model.validation import IN_SAMPLE
 from ..privacy import PublicBounds
 from ..privacy.basis import Basis
 from ..session.attacking import attack_training
+from ..session.part import Where, part_of
 from ..session.ready import refuse_beyond
+from ..session.training import know_source
 from .plan import Plan, Say, parts_of
 
 if TYPE_CHECKING:
@@ -68,7 +70,10 @@ def release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) ->
         session.release_n()
     choice = {"n_components": plan.n_components, **plan.components}
     fill: Fill = "drop" if plan.feature_nans == "remove" else "median"
-    fitted = fitted_deltas(cohort, choice, plan.model, fill, in_sample=plan.in_sample)
+    where = where_of(plan, cohort)
+    rows = None if where is None else part_of(session, where).rows
+    fitted = fitted_deltas(cohort, choice, plan.model, fill, in_sample=plan.in_sample, train=rows)
+    know_source(session, fitted.deltas, cohort.feature_names, cohort.X, cohort.age)
     note_repairs(session, fitted.repairs)
     made_as = {"validated": fitted.validated, "model": plan.model, "n_components": fitted.n_components}
     session.remember_origin(fitted.deltas, "unprotected", made_as={k: v for k, v in made_as.items() if v is not None})
@@ -78,7 +83,7 @@ def release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) ->
         f"are asked for{by_construction}"
     )
     if not session.budget.n_is_secret():
-        session.release_prediction_error(fitted.predicted, cohort.age, validated=fitted.validated)
+        session.release_prediction_error(fitted.predicted, cohort.age, validated=fitted.validated, where=where)
     yield from _statistics(session, plan, cohort, fitted.deltas, None, say)
 
 
@@ -162,10 +167,10 @@ def train(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -> Gener
         missing = [n for n in basis.feature_names if n not in set(frame.columns)]
         if not missing and set(frame.columns) == set(basis.feature_names):
             frame = frame[list(basis.feature_names)]
-    confounds = confounds_of(cohort)
+    confounds, ages, where = confounds_of(cohort), cohort.age, where_of(plan, cohort)
     model = session.train_private(
         frame,
-        cohort.age,
+        ages,
         confounds=confounds,
         bounds=bounds,
         basis=basis,
@@ -175,21 +180,31 @@ def train(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) -> Gener
         n_components=plan.n_components,
         method=plan.method,
         spend_anyway=plan.spend_anyway,
+        where=where,
         membership_test=False,  # made below, with its progress told
     )
+    if where is not None:
+        part = part_of(session, where)
+        frame, ages, confounds = part.only(frame), part.only(ages), part.only(confounds)
     public = basis if basis is not None else bounds
-    note_repairs(
-        session, public_constants(model.statement.bounds, public, frame.to_numpy(dtype=np.float64), cohort.age)
-    )
+    note_repairs(session, public_constants(model.statement.bounds, public, frame.to_numpy(dtype=np.float64), ages))
     if plan.components or plan.feature_nans is not None:
         yield (
             "--feature-nans, --feature-proportion, --feature-var and --kaiser-guttmann choose from the raw data: the "
             "private training did not use them (missing values became the public centre, J was fixed beforehand)"
         )
-    missing_test = attack_training(session, model, frame, cohort.age, confounds, basis=basis, bounds=bounds, say=say)
+    missing_test = attack_training(session, model, frame, ages, confounds, basis=basis, bounds=bounds, say=say)
     if missing_test is not None:
         yield missing_test
     return model
+
+
+def where_of(plan: Plan, cohort: Cohort) -> Where:
+    """The part that a plan trains on."""
+    if not plan.train_where or cohort.groups is None:
+        return None
+    column, *labels = plan.train_where
+    return cohort.groups[column], labels
 
 
 def confounds_of(cohort: Cohort) -> Any:

@@ -26,6 +26,7 @@ from .folder import write_folder
 from .foreign import know_groups
 from .guard import measured
 from .history import load_earlier
+from .part import Where, part_of
 from .ready import ready
 from .recording import record
 from .rejudging import rejudge
@@ -136,6 +137,7 @@ class DeltabSession(SessionCore, Releases):
         membership_test: bool = True,
         expected_n: int | None = None,
         spend_anyway: bool = False,
+        where: Where = None,
     ) -> PrivateModel:
         """Train once with formal noise; the spend is committed to the ledger before any noise is drawn.
 
@@ -147,6 +149,10 @@ class DeltabSession(SessionCore, Releases):
         at that N is refused before anything is spent. So is a training of which nothing could leave, because every
         weight waits for a statement (see `ready`); `spend_anyway=True` trains all the same.
 
+        `where=(column, label)`, or several labels, trains on that part of the cohort: X and age have a row for
+        everybody, N is that of the part, and the cohort's budget pays. The part must be one of a registered column for
+        the label to be `formal`. `session.deltas(model, X, age)` then gives everybody's deltas.
+
         Raises
         ------
         BudgetError, PrivacyError
@@ -154,6 +160,7 @@ class DeltabSession(SessionCore, Releases):
         """
         self.require_open()
         X, age, confounds = self.rows.placed(X), self.rows.placed(age), self.rows.placed(confounds)
+        part = None if where is None else part_of(self, where)
         model: PrivateModel = train(
             self,
             X,
@@ -169,7 +176,10 @@ class DeltabSession(SessionCore, Releases):
             method=method,
             expected_n=expected_n,
             spend_anyway=spend_anyway,
+            part=part,
         )
+        if part is not None:
+            X, age, confounds = part.only(X), part.only(age), part.only(confounds)
         if membership_test:
             attack_trained(self, model, X, age, confounds, feature_names, basis=basis, bounds=bounds)
         return model
@@ -358,11 +368,22 @@ class DeltabSession(SessionCore, Releases):
 
     @measured
     def deltas(
-        self, model: Any, X: Any, age: Any, confounds: Any | None = None, *, kind: str = "unbiased_quadratic"
+        self,
+        model: Any,
+        X: Any,
+        age: Any,
+        confounds: Any | None = None,
+        *,
+        kind: str = "unbiased_quadratic",
+        where: Where = None,
     ) -> Any:
-        """Per-person deltas of a model (they stay inside), remembered as that model's."""
+        """Per-person deltas of a model (they stay inside), remembered as that model's.
+
+        `where=` leaves out everybody else; of a model trained on that part, these are the deltas of its own people.
+        """
         rows = self.rows.of(age)
-        return deltas(self, model, rows.placed(X), rows.placed(age), rows.placed(confounds), kind)
+        part = None if where is None else part_of(self, where)
+        return deltas(self, model, rows.placed(X), rows.placed(age), rows.placed(confounds), kind, part)
 
 
 def _live(acro: Any) -> LiveRecords:

@@ -131,8 +131,8 @@ def attack_training(
         private_trainer,
     )
 
-    record, people = session.models[id(model)], session.state.people
-    known = record.n_least if record.n_least is not None else 0 if people is None else people.n_people
+    record = session.models[id(model)]
+    known = record.n_least if record.n_least is not None else record.training.n
     if known < 2 * LEAST_PEOPLE:
         return "no membership test of the weights: too few people to attack halves of them"
     statement = model.statement.to_json()

@@ -234,6 +234,15 @@ class SessionCore:
         if own:
             self._own_deltas.add(_content_digest(values))
 
+    def same_origin(self, values: Any, some: Any) -> None:
+        """Some of these values, with all others missing, come from where they come from."""
+        whole, part = _content_digest(values), _content_digest(some)
+        if whole in self._origins:
+            self._origins[part] = self._origins[whole]
+            self._made_as[part] = self._made_as[whole]
+        if whole in self._own_deltas:
+            self._own_deltas.add(part)
+
     def require_open(self) -> None:
         """Refuse where the folder was written already."""
         if self.finalised is not None:

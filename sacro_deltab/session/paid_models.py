@@ -15,9 +15,8 @@ from ..privacy import PrivateModel
 from ..privacy.noisy_count import attempt_error, gaussian_allowance, least
 from ..privacy.spend import Receipt
 from ..privacy.stored import model_of
-from ..rules.facts import Fact, Provider
 from .common import ROWS_ARE_PEOPLE
-from .trained import TrainedHere
+from .trained import TrainedHere, Training
 
 if TYPE_CHECKING:
     from .core import SessionCore
@@ -60,54 +59,26 @@ def _model_digest(model: Any) -> bytes:
     return digest.digest()
 
 
-def remembered(
-    session: SessionCore,
-    model: PrivateModel,
-    receipt: Receipt,
-    facts: Mapping[str, Fact],
-    people: bytes,
-    public_people: int | None,
-    plain: bool,
-) -> PrivateModel:
+def remembered(session: SessionCore, model: PrivateModel, receipt: Receipt, training: Training) -> PrivateModel:
     """The session's record of a training, and its lines in the journal."""
-    session.journal.write(
-        "trained",
-        {
-            "entry": receipt.entry,
-            "facts": {name: [fact.value, fact.by.value] for name, fact in facts.items()},
-            "people": people.hex(),
-            "n_basis": public_people,
-            "plain": plain,
-        },
-    )
-    model = _known(session, model, receipt, facts, people, public_people, plain)
+    session.journal.write("trained", {"entry": receipt.entry, **training.to_json()})
+    model = _known(session, model, receipt, training)
     session.orders.answered(receipt.entry)
     return model
 
 
-def _known(
-    session: SessionCore,
-    model: PrivateModel,
-    receipt: Receipt,
-    facts: Mapping[str, Fact],
-    people: bytes,
-    public_people: int | None,
-    plain: bool,
-) -> PrivateModel:
+def _known(session: SessionCore, model: PrivateModel, receipt: Receipt, training: Training) -> PrivateModel:
     if session.state.ids is None:
         said = replace(model.statement, not_covered=(ROWS_ARE_PEOPLE, *model.statement.not_covered))
         model = replace(model, statement=said)
     session.models[id(model)] = TrainedHere(
         model,
         receipt,
-        public_people,
-        facts,
+        training,
         statement=model.statement.to_json(),
         digest=_model_digest(model),
-        people=people,
         n_least=_least_n(session, model, receipt),
         intervals=model.intervals,
-        plain=plain,
     )
     return model
 
@@ -115,9 +86,7 @@ def _known(
 def taken_up(session: SessionCore, step: Mapping[str, Any]) -> None:
     """A training of before, its sealed result opened; nothing is spent or drawn."""
     receipt = session.budget.ledger.receipt(step["entry"])
-    facts = {name: Fact(name, value, Provider(by)) for name, (value, by) in step["facts"].items()}
-    model = model_of(session.orders.opened(receipt.entry))
-    _known(session, model, receipt, facts, bytes.fromhex(step["people"]), step["n_basis"], step["plain"])
+    _known(session, model_of(session.orders.opened(receipt.entry)), receipt, Training.from_json(step))
 
 
 def _least_n(session: SessionCore, model: PrivateModel, receipt: Receipt) -> int | None:

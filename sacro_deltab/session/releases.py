@@ -22,6 +22,7 @@ from .common import candidate_of
 from .core import SessionCore
 from .entries import Candidate, Entries, Entry
 from .guard import measured
+from .part import Where, part_of
 from .plots import plot_candidate
 from .private_mean import private_mean_candidate
 from .recording import record
@@ -42,7 +43,7 @@ class Releases(ABC):
         """What becomes of one candidate."""
 
     @measured
-    def release(self, kind: str, *columns: Any, **options: Any) -> list[Entry]:
+    def release(self, kind: str, *columns: Any, where: Where = None, **options: Any) -> list[Entry]:
         """Any kind of output that is measured on people, by its key in the rule set's vocabulary.
 
         `session.release("prediction_error", predicted, age, validated="held-out people")`. The arguments are those of
@@ -52,7 +53,7 @@ class Releases(ABC):
         if make is None:
             raise InputError("no such kind is measured on people", next_step="docs/kinds.md lists those that are.")
         options = {name: self._core.rows.placed(value) for name, value in options.items()}
-        return self._made(make, *columns, **options)
+        return self._made(make, *columns, where=where, **options)
 
     @paused()
     @measured
@@ -72,19 +73,23 @@ class Releases(ABC):
         return self._record(moments_candidate(self._core, model, title))
 
     @measured
-    def release_n(self, *, title: str | None = None) -> Entry:
-        """N of the cohort."""
-        return self._one(whole.n, title=title)
+    def release_n(self, *, where: Where = None, title: str | None = None) -> Entry:
+        """N of the cohort, or of a part of it."""
+        return self._one(whole.n, where=where, title=title)
 
     @measured
-    def release_mean(self, values: Any, *, title: str | None = None, name: str | None = None) -> Entry:
+    def release_mean(
+        self, values: Any, *, where: Where = None, title: str | None = None, name: str | None = None
+    ) -> Entry:
         """Whole-cohort mean of delta in years."""
-        return self._one(whole.mean, values, title=title, name=name)
+        return self._one(whole.mean, values, where=where, title=title, name=name)
 
     @measured
-    def release_sd(self, values: Any, *, title: str | None = None, name: str | None = None) -> Entry:
+    def release_sd(
+        self, values: Any, *, where: Where = None, title: str | None = None, name: str | None = None
+    ) -> Entry:
         """Whole-cohort SD of delta in years (n − 1)."""
-        return self._one(whole.sd, values, title=title, name=name)
+        return self._one(whole.sd, values, where=where, title=title, name=name)
 
     @measured
     def release_quantiles(
@@ -92,11 +97,12 @@ class Releases(ABC):
         values: Any,
         percents: Sequence[float] = quantiles.CUSTOMARY,
         *,
+        where: Where = None,
         title: str | None = None,
         name: str | None = None,
     ) -> Entry:
         """Quantiles of delta (linear interpolation), in years."""
-        return self._one(quantiles.make, values, percents=percents, title=title, name=name)
+        return self._one(quantiles.make, values, percents=percents, where=where, title=title, name=name)
 
     @measured
     def release_group_means(
@@ -104,6 +110,7 @@ class Releases(ABC):
         values: Any,
         by: Any | AgeBands,
         *,
+        where: Where = None,
         title: str | None = None,
         name: str | None = None,
         structural_zeros: Sequence[str] = (),
@@ -114,7 +121,8 @@ class Releases(ABC):
         missing label is a group of its own; a category nobody has is a cell with no people unless named in
         `structural_zeros` (empty by definition: a declaration).
         """
-        return self._one(group_tables.means, values, by, title=title, name=name, structural_zeros=structural_zeros)
+        options = {"title": title, "name": name, "structural_zeros": structural_zeros}
+        return self._one(group_tables.means, values, by, where=where, **options)
 
     @measured
     def release_group_sds(
@@ -122,12 +130,14 @@ class Releases(ABC):
         values: Any,
         by: Any | AgeBands,
         *,
+        where: Where = None,
         title: str | None = None,
         name: str | None = None,
         structural_zeros: Sequence[str] = (),
     ) -> Entry:
         """SD of delta by group (n − 1); see `release_group_means`."""
-        return self._one(group_tables.sds, values, by, title=title, name=name, structural_zeros=structural_zeros)
+        options = {"title": title, "name": name, "structural_zeros": structural_zeros}
+        return self._one(group_tables.sds, values, by, where=where, **options)
 
     @measured
     def release_counts(
@@ -147,11 +157,12 @@ class Releases(ABC):
         X: Any,
         *,
         feature_names: Sequence[str] | None = None,
+        where: Where = None,
         title: str | None = None,
         name: str | None = None,
     ) -> Entry:
         """Mean and SD of every feature over the cohort."""
-        return self._one(features.make, X, feature_names=feature_names, title=title, name=name)
+        return self._one(features.make, X, feature_names=feature_names, where=where, title=title, name=name)
 
     @measured
     def release_correlation(
@@ -159,20 +170,21 @@ class Releases(ABC):
         values: Any,
         others: Any,
         *,
+        where: Where = None,
         title: str | None = None,
         name: str | None = None,
         p_values: bool = True,
     ) -> list[Entry]:
         """Pearson correlations of `values` with one column or the columns of a table, and their p-values."""
-        return self._made(correlations.make, values, others, title=title, name=name, p_values=p_values)
+        return self._made(correlations.make, values, others, where=where, title=title, name=name, p_values=p_values)
 
     @measured
     def release_correlations(
-        self, values: Any, others: Any, *, title: str | None = None, name: str | None = None
+        self, values: Any, others: Any, *, where: Where = None, title: str | None = None, name: str | None = None
     ) -> Entry:
         """Pearson's r of `values` with every column of a table as one output: n, r, 95 % interval, p, and p adjusted
         for their number (Benjamini-Hochberg)."""
-        return self._one(correlations.table, values, others, title=title, name=name)
+        return self._one(correlations.table, values, others, where=where, title=title, name=name)
 
     @measured
     def release_regression(
@@ -182,6 +194,7 @@ class Releases(ABC):
         *,
         formula: str | None = None,
         data: Any = None,
+        where: Where = None,
         title: str | None = None,
         name: str | None = None,
     ) -> Entry:
@@ -196,7 +209,8 @@ class Releases(ABC):
             and said.
         """
         data = self._core.rows.placed(data)
-        return self._one(regressions.make, values, predictors, formula=formula, data=data, title=title, name=name)
+        options = {"formula": formula, "data": data, "title": title, "name": name}
+        return self._one(regressions.make, values, predictors, where=where, **options)
 
     @measured
     def release_contrast(
@@ -205,12 +219,13 @@ class Releases(ABC):
         group: Any,
         *,
         covariates: Any = None,
+        where: Where = None,
         title: str | None = None,
         name: str | None = None,
     ) -> Entry:
         """Each group against the largest one: difference with 95 % interval and p, and Cohen's d, adjusted for the
         columns of `covariates`."""
-        return self._one(regressions.contrast, values, group, covariates, title=title, name=name)
+        return self._one(regressions.contrast, values, group, covariates, where=where, title=title, name=name)
 
     @measured
     def release_prediction_error(
@@ -219,12 +234,15 @@ class Releases(ABC):
         age: Any,
         *,
         validated: str = "in-sample",
+        where: Where = None,
         title: str | None = None,
         name: str | None = None,
     ) -> Entry:
         """MAE, RMSE, R², correlation and age slope of predicted ages; `validated` says on whom, for example
         "10-fold cross-validation" or "held-out people" (errors on the training people flatter)."""
-        return self._one(prediction_error.make, predicted, age, validated=validated, title=title, name=name)
+        return self._one(
+            prediction_error.make, predicted, age, where=where, validated=validated, title=title, name=name
+        )
 
     @measured
     def release_plot(self, of: str | Entry, *, title: str | None = None) -> Entry:
@@ -253,15 +271,22 @@ class Releases(ABC):
             private_mean_candidate(self._core, self._core.rows.placed(values), epsilon, bound_years, model, title, name)
         )
 
-    def _made(self, make: Make, *columns: Any, **options: Any) -> Entries:
-        """Record what a kind measures on some columns; an option that is None has the kind's own default."""
+    def _made(self, make: Make, *columns: Any, where: Where = None, **options: Any) -> Entries:
+        """Record what a kind measures on some columns; an option that is None has the kind's own default.
+
+        where: the first column counts for that part of the cohort only.
+        """
         options = {name: value for name, value in options.items() if value is not None}
-        first, *rest = make(self._core, *map(self._core.rows.placed, columns), **options)
+        placed = [self._core.rows.placed(column) for column in columns]
+        if where is None:
+            first, *rest = make(self._core, *placed, **options)
+        else:
+            first, *rest = part_of(self._core, where).measured(self._core, make, placed, options)
         entry = self._record(candidate_of(self._core, first))
         return Entries([entry, *(self._record(candidate_of(self._core, one, made_of=entry.name)) for one in rest)])
 
-    def _one(self, make: Make, *columns: Any, **options: Any) -> Entry:
-        return self._made(make, *columns, **options)[0]
+    def _one(self, make: Make, *columns: Any, where: Where = None, **options: Any) -> Entry:
+        return self._made(make, *columns, where=where, **options)[0]
 
     def asking(self, method: object) -> Callable[..., Any] | None:
         """The method `release_METHOD`, or the release of a kind of that name; None for what spends budget."""

@@ -59,7 +59,7 @@ class State:
         if self._roster.codes.size != rows:
             raise InputError(
                 f"there are {rows} rows, but the session's cohort has {self._roster.codes.size}",
-                next_step="Give one value for each row of the cohort (missing where there is none), in the same order.",
+                next_step="Give one value for each row of the cohort, in order; where=(column, label) takes a part.",
             )
         self.n_known.update((self._roster.n_people, self._roster.codes.size))
         return self._roster

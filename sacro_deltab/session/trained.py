@@ -7,23 +7,49 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..privacy.spend import Receipt
-from ..rules.facts import Fact
+from ..rules.facts import Fact, Provider
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a session measured of a training: facts, a digest of its rows, who took part.
+
+    `n` people of the roster took part; `where` names the part of the cohort, empty for everybody. `plain`: the model's
+    deltas of its own people may be large for the noise alone. `n_basis`: people of a registered public basis.
+    """
+
+    facts: Mapping[str, Fact]
+    people: bytes
+    n: int
+    where: tuple[str, ...] = ()
+    n_basis: int | None = None
+    plain: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """For the journal."""
+        facts = {name: [fact.value, fact.by.value] for name, fact in self.facts.items()}
+        return {**vars(self), "facts": facts, "people": self.people.hex(), "where": list(self.where)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Training:
+        """Back from the journal."""
+        facts = {name: Fact(name, value, Provider(by)) for name, (value, by) in data["facts"].items()}
+        return cls(
+            facts, bytes.fromhex(data["people"]), data["n"], tuple(data["where"]), data["n_basis"], data["plain"]
+        )
 
 
 @dataclass(frozen=True)
 class TrainedHere:
-    """A private model of this session with the receipt that paid for it and the facts measured on its people."""
+    """A private model of this session with the receipt that paid for it and what was measured on its people."""
 
     model: Any
     receipt: Receipt
-    n_basis: int | None
-    facts: Mapping[str, Fact]
+    training: Training
     statement: Mapping[str, Any]
     digest: bytes
-    people: bytes
     n_least: int | None  # lower confidence limit of a noised N; None where N is public
     intervals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # from noised and public numbers
-    plain: bool = False  # its deltas of its own people may be large for the noise alone
 
     @property
     def formal(self) -> bool:

@@ -18,8 +18,10 @@ from ..privacy.noisy_count import attempt_error, gaussian_allowance, refuse_hope
 from ..privacy.spend import Receipt
 from ..privacy.stored import model_json, model_of
 from .paid_models import remembered, trained_here
+from .part import PartOfCohort
 from .plausible import own_deltas
 from .ready import refuse_in_vain
+from .trained import Training
 
 if TYPE_CHECKING:
     from .core import SessionCore
@@ -75,6 +77,7 @@ def train(
     method: str,
     expected_n: int | None = None,
     spend_anyway: bool = False,
+    part: PartOfCohort | None = None,
 ) -> Any:
     """See `SessionCore.train_private`."""
 
@@ -93,16 +96,18 @@ def train(
     if bounds is None and basis is None:
         bounds = public
     receipts: list[Receipt] = []
-    people = _people_digest(matrix, ages, confounds)
 
     def before_spend(told: Mapping[str, Any]) -> None:
         _refuse_hopeless(session, told, expected_n)
         if not spend_anyway:
             refuse_in_vain(session, adjacency)
 
-    n_public = None if adjacency == "add_remove" else roster.n_people
-    _refuse_too_few(session, matrix, ages)
     _look_elsewhere(session, matrix, names)
+    if part is not None:
+        matrix, ages, confounds = part.only(matrix), part.only(ages), part.only(confounds)
+    people = _people_digest(matrix, ages, confounds)
+    n_public = None if adjacency == "add_remove" else ages.size
+    _refuse_too_few(session, matrix, ages)
     model = train_private(
         matrix,
         ages,
@@ -119,7 +124,7 @@ def train(
         keep=session.orders.keep(receipts, model_json, model_of),
         registered=session.budget.registered,
         ruleset_bounds=public,
-        people_registered=session.budget.people is not None,
+        people_registered=session.budget.people is not None and (part is None or part.known),
         before_spend=before_spend,
     )
     public_people = int(basis.n_people) if basis is not None and session.budget.registered(basis.digest) else None
@@ -128,7 +133,10 @@ def train(
     )
     origin = "shared_normative" if basis is not None else "node_specific"
     facts = training_facts(matrix, ages, origin=origin, max_z=_largest_z(model, matrix, ages, confounds))
-    return remembered(session, model, receipts[-1], facts, people, public_people, plain)
+    where = () if part is None else tuple(part.where)
+    return remembered(
+        session, model, receipts[-1], Training(facts, people, int(ages.size), where, public_people, plain)
+    )
 
 
 def train_documents(
@@ -159,7 +167,7 @@ def train_documents(
         keep=session.orders.keep(receipts, model_json, model_of),
     )  # fmt: skip
     facts = training_facts(matrix, ages, origin="node_specific", max_z=_largest_z(model, matrix, ages, None))
-    return remembered(session, model, receipts[-1], facts, people, None, False)
+    return remembered(session, model, receipts[-1], Training(facts, people, roster.n_people))
 
 
 def _refuse_too_few(session: SessionCore, matrix: Any, ages: Any) -> None:
@@ -233,8 +241,11 @@ def _within(confounds: Any | None, bounds: Any | None, basis: Any | None, clips:
     )
 
 
-def deltas(session: SessionCore, model: Any, X: Any, age: Any, confounds: Any | None, kind: str) -> Any:
-    """Deltas in years, (rows,), NaN where a person cannot be predicted: features or age are missing.
+def deltas(
+    session: SessionCore, model: Any, X: Any, age: Any, confounds: Any | None, kind: str, part: PartOfCohort | None
+) -> Any:
+    """Deltas in years, (rows,), NaN where a person cannot be predicted (features or age are missing) or is not of the
+    part.
 
     With a private model missing features become the public centre, as in its training. Only the rows of the training
     itself count as a formal release's: of other rows nobody knows how they were made (a column centred on its own
@@ -246,7 +257,8 @@ def deltas(session: SessionCore, model: Any, X: Any, age: Any, confounds: Any | 
     if not hasattr(weights, "feature_names"):
         raise InputError("this is no fitted model", next_step="Fit it first, or train with session.train_private.")
     matrix = _matrix(_in_order(X, weights.feature_names))
-    same = trained is not None and _people_digest(matrix, ages, confounds) == trained.people
+    some = (matrix, ages, confounds) if part is None else tuple(map(part.only, (matrix, ages, confounds)))
+    same = trained is not None and _people_digest(*some) == trained.training.people
     if matrix.shape[0] != ages.size:
         raise InputError("features and ages have different numbers of rows", next_step="Give one row a person in both.")
     conf = None if confounds is None else np.column_stack([numbers(column) for column in columns_of(confounds)])
@@ -257,22 +269,29 @@ def deltas(session: SessionCore, model: Any, X: Any, age: Any, confounds: Any | 
     whole &= np.isfinite(matrix).all(axis=1)
     if conf is not None:
         whole &= np.isfinite(conf).all(axis=1)
+    if part is not None:
+        whole &= part.rows
     out = np.full(ages.size, np.nan)
     out[whole] = weights.delta(matrix[whole], ages[whole], None if conf is None else conf[whole], model=kind)
     if trained is not None and not same:
         note = "deltas of rows that are not those of the training: their origin is not that of the formal release"
         session.not_checked += [] if note in session.not_checked else [note]
     formal = trained is not None and trained.formal and same
-    roster = session.state.people
-    registered = session.budget.people
-    if roster is not None and registered is not None and roster.codes.size == ages.size:
-        columns = [*zip(weights.feature_names, matrix_given.T, strict=True), ("age", ages)]
-        if all(registered.is_column(name, roster.mean_by_person(values)) for name, values in columns):
-            session.state.sound.append(roster.mean_by_person(out))
+    know_source(session, out, weights.feature_names, matrix_given, ages)
     session.remember_origin(
-        out, "formal_release" if formal else "unprotected", own=trained is not None and same and trained.plain
+        out, "formal_release" if formal else "unprotected", own=trained is not None and same and trained.training.plain
     )
     return out
+
+
+def know_source(session: SessionCore, deltas: Any, names: Sequence[str], matrix: Any, ages: Any) -> None:
+    """Remember deltas that a model of this package made of registered columns: nobody need ask where they come from."""
+    roster, registered = session.state.people, session.budget.people
+    if roster is None or registered is None or roster.codes.size != ages.size:
+        return
+    columns = [*zip(names, matrix.T, strict=True), ("age", ages)]
+    if all(registered.is_column(name, roster.mean_by_person(values)) for name, values in columns):
+        session.state.sound.append(roster.mean_by_person(deltas))
 
 
 def _largest_z(model: Any, matrix: Any, ages: Any, confounds: Any) -> float | None:

@@ -59,6 +59,9 @@ def weight_candidates(session: SessionCore, model: Any, title: str, only: Sequen
                 "under add_remove N is not public: printing it beside this model would void its ε",
                 next_step="Leave n_subjects out, or train with adjacency='zero_out_N_public'.",
             )
+    elif N_SUBJECTS in wanted and "where" in source.context:
+        if only is not None:
+            raise InputError("N of a part is an output of its own", next_step="session.release_n(where=…) asks for it.")
     elif N_SUBJECTS in wanted and not any(e.type == N_SUBJECTS for e in session.entries):
         out += [candidate_of(session, made) for made in n_of(session)]
     return out
@@ -91,7 +94,8 @@ def _source(session: SessionCore, model: Any) -> _Source:
                 "was taken up again are in session.private_models.",
             )
         data = record.statement
-        n = n if record.n_least is None else record.n_least  # under add_remove: a limit on the release's own count
+        training = record.training
+        n = training.n if record.n_least is None else record.n_least  # add_remove: a limit on the release's own count
         context = {
             "privacy": data["label"],
             "mechanism": data["mechanism"],
@@ -100,9 +104,10 @@ def _source(session: SessionCore, model: Any) -> _Source:
             "n_components": int(model.weights.n_components),
             **({} if session.state.ids is not None else {"unit": ROWS_ARE_PEOPLE}),
             **record.intervals,
+            **({"where": list(training.where)} if training.where else {}),
         }
         return _Source(
-            model.weights, data, record.receipt, n, data["basis"] is not None, record.n_basis, record.facts, context
+            model.weights, data, record.receipt, n, data["basis"] is not None, training.n_basis, training.facts, context
         )
     weights = getattr(model, "weights_", None)
     if weights is None:

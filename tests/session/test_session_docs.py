@@ -18,7 +18,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def test_the_session_example_runs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, *others = blocks("session.md", "python")
+    code, *others = (text for text in blocks("session.md", "python") if "where=" not in text)
     planned, results = sorted(others, key=lambda text: "plan_outputs" not in text)
     exec(compile(results, "docs/session.md", "exec"), {})
     said = capsys.readouterr().out.split()
@@ -33,6 +33,25 @@ def test_the_session_example_runs(place: Path, capsys: pytest.CaptureFixture[str
     names["session"] = names["DeltabSession"](acro, cohort="doc-plan", people=people, ledger="budget.db")
     exec(compile(planned, "docs/session.md", "exec"), names)
     assert [names[name].name for name in ("table", "n", "mean")] == ["mean_delta_by_site", "n_subjects", "all"]
+
+
+def test_a_part_of_the_cohort(place: Path) -> None:
+    import acro
+    import pandas as pd
+
+    from sacro_deltab import Basis, DeltabSession
+    from sacro_deltab.run.starting import write_trial
+
+    write_trial(place)
+    table = pd.read_csv("cohort.csv")
+    session = DeltabSession(
+        acro.ACRO(), cohort="site-a", people=table["participant_id"], ledger="budget.db", trust="trust.json",
+        declare="declare.json", attest="attest.json",
+    )  # fmt: skip
+    names = {"table": table, "X": table.filter(like="idp_"), "basis": Basis.load("basis.json"), "session": session}
+    (code,) = (text for text in blocks("session.md", "python") if "where=" in text)
+    exec(compile(code, "docs/session.md", "exec"), names)
+    assert [entry.status for entry in session.entries] == ["pass", "pass"]
 
 
 def test_what_happens_to_epsilon(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -191,7 +191,7 @@ def test_a_training_cannot_carry_values_out_as_its_own_deltas(tmp_path: Path) ->
         with pytest.raises(RefusedError):
             session.release_mean(deltas)
         honest = session.deltas(model, study.X, study.age)
-        assert not session.models[id(model)].plain
+        assert not session.models[id(model)].training.plain
         with pytest.raises(RefusedError):
             session.release_mean(honest * 1.5)
 

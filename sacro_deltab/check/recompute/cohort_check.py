@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ...base.findings import Effect, Finding, note
 from ...judging.documents import marked_rows
@@ -73,11 +75,20 @@ class CohortFacts:
         return best[2:]
 
     def readings(self, raw: OutputDocument, facts: Facts | None) -> Iterator[tuple[Source | None, Measured]]:
-        """Every way the cohort can be read as this output, the likely ones first."""
+        """Every way the cohort can be read as this output, the likely ones first; of a part, its people only."""
+        file = self._file_of(raw)
+        if file is None:
+            return
         for source in self.sources if KINDS[raw.type].of_deltas else (None,):
+            if source is not None and file.inside is not None:
+                source = replace(source, values=np.where(file.inside, source.values, np.nan))
             deltas = None if source is None else source.values
-            for found in measurements(self.file, raw, facts, deltas, self.sources, self.parameters):
+            for found in measurements(file, raw, facts, deltas, self.sources, self.parameters):
                 yield source, found
+
+    def _file_of(self, raw: OutputDocument) -> CohortFile | None:
+        where = raw.about.get("where")
+        return self.file if where is None else self.file.part([str(word) for word in where])
 
     def compare(self, name: str, facts: Facts, raw: OutputDocument, *, attacked: bool = False) -> Iterator[Finding]:
         """Every fact and raw number of one output that the cohort answers differently.
@@ -117,6 +128,9 @@ class CohortFacts:
     def not_of_the_cohort(self, raw: OutputDocument, facts: Facts | None) -> Iterator[Finding]:
         """Rows that name no column, and groups that stand in no column: nothing to compare is not agreement."""
         names = [str(row[0]) for row in raw.rows]
+        if self._file_of(raw) is None:
+            yield _foreign(Effect.BLOCK, "no column has the groups of this part", raw.name)
+            return
         if KINDS[raw.type].of_groups:
             if next(groupings(self.file, raw, facts), None) is None:
                 yield _foreign(Effect.BLOCK, "groups of these names stand in no column", raw.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -42,6 +42,7 @@ class CohortFile:
     numbers: dict[str, Any]
     raw: dict[str, Any]  # every column, for labels
     ids: tuple[str, ...] | None = None  # one a person; None where no column names the people
+    inside: Any = None  # (people,) bool: those of a part; everybody else's numbers are missing
     _labels: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -70,6 +71,15 @@ class CohortFile:
             if len(finite) >= 5 and float(finite.std()) > 0:
                 out[name] = array("d", finite)
         return out
+
+    def part(self, where: Sequence[str]) -> CohortFile | None:
+        """The file with the numbers of a part only: `where` is a column and its labels. None where it has no such."""
+        column, *labels = where
+        key = column.strip().lower()
+        if key not in self.raw or not labels or not set(labels) <= set(self.labels(key)):
+            return None
+        inside = np.isin(self.labels(key), labels)
+        return replace(self, numbers={k: np.where(inside, v, np.nan) for k, v in self.numbers.items()}, inside=inside)
 
     def labels(self, name: str) -> list[str]:
         """Each person's label in one column, as a session prints it; empty texts where none could be printed."""

@@ -76,9 +76,9 @@ class Asked:
         return is_noised(self.said)
 
     @property
-    def everybody(self) -> int:
-        """People in the cohort."""
-        return self.cohort.n
+    def members(self) -> Any:
+        """(people,) bool: everybody in the cohort, or those of a part."""
+        return np.ones(self.cohort.n, dtype=bool) if self.cohort.inside is None else self.cohort.inside
 
     @property
     def ages(self) -> Any:
@@ -126,6 +126,7 @@ class Asked:
     def people(self, name: str) -> int:
         """N: everybody, or everybody with an age where the session's reader left the others out."""
 
-        ages = self.cohort.ages
-        known = self.cohort.n if ages is None else int(np.isfinite(ages).sum())
-        return known if self.value(name) == known else self.cohort.n
+        ages, inside = self.cohort.ages, self.cohort.inside
+        everybody = self.cohort.n if inside is None or name == "n_node" else int(inside.sum())
+        known = everybody if ages is None else int(np.isfinite(ages).sum())
+        return known if self.value(name) == known else everybody
