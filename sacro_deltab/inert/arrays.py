@@ -63,7 +63,7 @@ def _one(data: bytes, place: str, name: str) -> tuple[ArrayInfo, list[Finding]]:
     size = 1
     for side in shape:
         size *= side
-    digits = "".join(c for c in dtype if c.isdigit())
+    digits = "".join(filter(str.isdecimal, dtype))
     if digits and dtype.lstrip("<>=|")[:1] in "fiubc" and int(digits) * size < len(data) - start:
         remarks.append(
             note(

@@ -14,7 +14,7 @@ from ..measure.numbers import Moment, Rows, Trace, products, sides
 from ..measure.people import Floats
 from ..outputs import Cell, Column, OutputDocument
 from ..rules.facts import Fact, Part
-from . import documents
+from . import anew, documents
 from .asked import both, column, matrix, pairs
 from .kind import Inside, Kind, Made, Measured, Reading, headed
 
@@ -194,9 +194,9 @@ def _tested(asked: Reading) -> Measured | None:
         half = stats.norm.ppf(0.975) / np.sqrt(n - 3)
         rows[key] = (n, r, float(np.tanh(z - half)), float(np.tanh(z + half)), tail)
         sizes.append(n)
-        behind.append(min(n, carriers(a), carriers(b)))
+        behind.append(min(anew.carried(anew.known(a)), anew.carried(anew.known(b))))
     dof = min(sizes) - 2
-    check = dof_check(dof, int(asked.numbers["min_residual_dof"]))
+    check = anew.freedom(dof, asked.numbers)
     return Measured({"n": min(behind), "residual_dof": dof, "acro.regression_check": check}, {}, rows)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..measure.measure import feature_facts, statistic_of
 from ..measure.numbers import Moment, Rows, Trace
-from . import documents
+from . import anew, documents
 from .asked import matrix
 from .kind import Inside, Kind, Made, Measured, Reading, headed
 
@@ -52,9 +52,9 @@ def again(asked: Reading) -> Measured | None:
     rows: dict[str, tuple[float | None, ...]] = {}
     if [column.name for column in asked.raw.columns[1:]] == ["mean", "sd"]:
         for name, column in zip(asked.keys, columns.T, strict=True):
-            finite = column[np.isfinite(column)]
-            rows[name] = (statistic_of(finite, "mean"), statistic_of(finite, "sd"))
-    return Measured({fact.name: fact.value for fact in feature_facts(columns).values()}, {}, rows)
+            known = anew.known(column)
+            rows[name] = (anew.statistic(known, "mean"), anew.statistic(known, "sd"))
+    return Measured(anew.features(columns), {}, rows)
 
 
 KINDS = (

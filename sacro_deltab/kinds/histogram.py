@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import InputError
-from ..measure.measure import cell_parts, table_facts
 from ..measure.people import Floats, Grouping
+from . import anew
 from .documents import safe_name
 from .group_tables import SAYS, measured
 from .kind import Inside, Kind, Made, Measured, Reading
@@ -55,12 +55,9 @@ def again(asked: Reading) -> Measured | None:
     grouping = _grouping(asked.deltas, edges)
     if list(grouping.labels) != asked.keys:
         return None
-    parts = cell_parts(grouping, None, "count")
-    found = Measured({fact.name: fact.value for fact in table_facts(grouping, None, parts, asked.numbers).values()})
-    for i, part in enumerate(parts):
-        found.parts[part.key] = {fact.name: fact.value for fact in part.facts.values()}
-        found.members[part.key] = grouping.codes == i
-        found.rows[part.key] = (int(found.members[part.key].sum()),)
+    found = Measured(anew.table(grouping, None, asked.numbers))
+    for i, (key, (facts, _)) in enumerate(anew.cells(grouping, None, "count").items()):
+        found.parts[key], found.members[key], found.rows[key] = facts, grouping.codes == i, (facts["cell.n"],)
     return found
 
 

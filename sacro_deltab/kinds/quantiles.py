@@ -14,7 +14,7 @@ from ..measure.measure import computed, count, summary_facts
 from ..measure.numbers import Moment, Rows, Trace
 from ..outputs import OutputDocument
 from ..rules.facts import Part
-from . import documents
+from . import anew, documents
 from .kind import STEP, Inside, Kind, Made, Measured, Reading, headed
 
 QUANTILES = "delta_quantiles"
@@ -72,13 +72,13 @@ def tells(trace: Trace, rows: Sequence[Rows]) -> Iterator[Moment]:
 
 def again(asked: Reading) -> Measured:
     """The same percentiles of the cohort's deltas."""
-    finite = asked.deltas[np.isfinite(asked.deltas)]
-    found = Measured({fact.name: fact.value for fact in summary_facts(asked.deltas, asked.numbers).values()})
-    for key in asked.keys if len(finite) else ():
+    column = anew.known(asked.deltas)
+    found = Measured(anew.summary(asked.deltas, asked.numbers))
+    for key in asked.keys if len(column) else ():
         percent = _percent(key)
         if percent is not None:
             found.parts[key] = {"quantile.percent": percent}
-            found.rows[key] = (float(np.percentile(finite, percent)),)
+            found.rows[key] = (anew.quantile(column, percent),)
     return found
 
 

@@ -17,7 +17,7 @@ from ..measure.terms import design, level_of, read_formula, terms_of
 from ..outputs import Column, OutputDocument
 from ..outputs.parameters import INTERCEPT
 from ..rules.facts import Fact
-from . import documents
+from . import anew, documents
 from .asked import column
 from .kind import Inside, Kind, Made, Measured, Reading, headed
 
@@ -271,8 +271,8 @@ def again(asked: Reading) -> Measured | None:
     errors = np.sqrt(np.square(np.linalg.inv(r)).sum(axis=1) * float(residual @ residual) / dof)
     tails = 2 * stats.t.sf(np.abs(b / errors), dof)
     half = stats.t.ppf(0.975, dof) * errors
-    found = Measured({"n": min([n, carriers(y), *(carriers(one) for one in x.T)]), "residual_dof": dof})
-    found.facts["acro.regression_check"] = dof_check(dof, int(asked.numbers["min_residual_dof"]))
+    found = Measured({"n": min(anew.carried(anew.known(one)) for one in (y, *x.T)), "residual_dof": dof})
+    found.facts["acro.regression_check"] = anew.freedom(dof, asked.numbers)
     for name, value, around, tail in zip([INTERCEPT, *names], b, half, tails, strict=True):
         found.rows[name] = (n, dof, float(value), float(value - around), float(value + around), float(tail))
     spread = float(np.square(y - y.mean()).sum())

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..measure.measure import dof_check, max_abs_z, training_facts
 from ..outputs import OutputDocument
 from ..outputs.parameters import (
     BETA1,
@@ -26,6 +25,7 @@ from ..outputs.parameters import (
     YSQ_MEAN,
     YSQ_SLOPE,
 )  # fmt: skip
+from . import anew
 from . import documents as build
 from .kind import Kind, Measured, Reading
 
@@ -94,7 +94,7 @@ def again(asked: Reading) -> Measured | None:
     if origin != "noisy" and type(components) is int:
         n = found.facts.get("n", asked.people("n" if "where" in asked.raw.about else "n_node"))
         found.facts["residual_dof"] = max(n - components, 0)
-        found.facts["acro.regression_check"] = dof_check(n - components, int(asked.numbers["min_residual_dof"]))
+        found.facts["acro.regression_check"] = anew.freedom(n - components, asked.numbers)
     ages = asked.ages
     if ages is None or not np.isfinite(ages).any():
         return found if found.facts else None
@@ -105,11 +105,12 @@ def again(asked: Reading) -> Measured | None:
         return found
     matrix = None if origin == "public_bound" else asked.matrix(asked.trained_on())
     if matrix is not None:
-        made = training_facts(matrix, ages, origin="", max_z=None)
-        found.facts |= {name: made[name].value for name in ("largest_share", "idp.largest_share")}
+        made = anew.features(matrix)
+        found.facts["idp.largest_share"] = made["idp.largest_share"]
+        found.facts["largest_share"] = max(made["largest_share"], anew.share(anew.known(ages)))
     predicted = asked.prediction() if asked.noised else None
     if predicted is not None:
-        found.facts["outlier.max_abs_z"] = max_abs_z((predicted - ages)[np.isfinite(ages)])
+        found.facts["outlier.max_abs_z"] = anew.farthest(anew.known(predicted - ages))
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ..base.errors import InputError
 from ..measure.measure import computed, count, statistic_of, summary_facts
 from ..measure.numbers import PrintedCell
-from . import documents
+from . import anew, documents
 from .kind import Inside, Kind, Made, Measured, Reading, called
 
 N_SUBJECTS = "n_subjects"
@@ -74,11 +74,11 @@ def _summary(inside: Inside, values: Any, title: str, name: str | None, kind: st
 def summary_again(asked: Reading) -> Measured:
     """Mean or SD of the cohort's deltas; of a noised mean only who is behind it."""
     statistic = "sd" if asked.raw.type == DELTA_SD else "mean"
-    facts = {fact.name: fact.value for fact in summary_facts(asked.deltas, asked.numbers, statistic).values()}
+    facts = anew.summary(asked.deltas, asked.numbers, statistic)
     if asked.noised:  # the mean is over the roster, and its value is not the data's
         return Measured(facts | {"n": asked.people("n")})
     finite = np.isfinite(asked.deltas)
-    value = statistic_of(asked.deltas[finite], statistic)
+    value = anew.statistic(anew.known(asked.deltas), statistic)
     rows: dict[str, tuple[float | None, ...]] = {}
     if value is not None and len(asked.keys) == 1:
         facts["value"] = value

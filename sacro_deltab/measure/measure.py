@@ -46,13 +46,13 @@ def largest_square_share(values: Floats) -> float:
         finite = finite / largest
     square = (finite - finite.mean()) ** 2
     total = float(square.sum())
-    return float(square.max()) / total if total > 0 else 0.0
+    return float(square.max()) / total if total > 0 and np.ptp(finite) > 0 else 0.0  # a mean of equals may be off
 
 
 def max_abs_z(values: Floats) -> float:
     """Largest |value − mean| ÷ SD (n − 1); 0 for fewer than two people or no spread."""
     finite = values[np.isfinite(values)]
-    spread = float(finite.std(ddof=1)) if finite.size > 1 else 0.0
+    spread = float(finite.std(ddof=1)) if finite.size > 1 and np.ptp(finite) > 0 else 0.0
     return float(np.abs(finite - finite.mean()).max()) / spread if spread > 0 else 0.0
 
 
@@ -133,7 +133,7 @@ def _largest_square_shares(rows: Floats) -> float:
     square = (rows - rows.mean(axis=1, keepdims=True)) ** 2
     total = square.sum(axis=1)
     share = np.zeros(total.size)
-    np.divide(square.max(axis=1), total, out=share, where=total > 0)
+    np.divide(square.max(axis=1), total, out=share, where=(total > 0) & (np.ptp(rows, axis=1) > 0))
     return float(share.max())
 
 

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from checking import check, codes, mean_document, only, texts, write
+from checking import check, codes, mean_document, only, ruleset, texts, write
 from sessions import Made, make, people
 
+from sacro_deltab.check.recompute.cohort_check import read_cohort_facts
 from sacro_deltab.judging.report import Report
+from sacro_deltab.outputs import Column, OutputDocument
+from sacro_deltab.rules.facts import Fact, Facts, Provider
 
 FRAME = people().assign(volume=lambda f: f.delta * 0.1 + np.random.default_rng(2).normal(5, 1, 600))
 POLICY: dict[str, Any] = {
@@ -231,6 +234,15 @@ def test_the_report_says_what_was_measured(made: Made) -> None:
     data = json.loads(json.dumps(report.to_json()["cohort"]))
     assert set(data["not_measured"]["delta_mean"]) >= {"output.declared"}
     assert not {"n", "largest_share", "n_node", "value"} & set(data["not_measured"]["delta_mean"])
+
+
+@pytest.mark.parametrize("kind", ["prediction_error", "cv_mae", "group_contrast"])
+def test_what_nothing_measures_again_is_a_question(cohort: Path, kind: str) -> None:
+    """Nothing to compare with is not agreement."""
+    raw = OutputDocument(kind, kind, "T", (Column("statistic", "label"), Column("value", "value")), (("MAE", 0.1),))
+    facts = Facts(kind, kind, {"n": Fact("n", 400, Provider.RECORDED)}, ())
+    (found,) = read_cohort_facts(cohort, ruleset().parameters).compare(kind, facts, raw)
+    assert found.verdict == "review" and found.asks and "nothing of it was measured again" in found.inside
 
 
 def test_a_group_called_na(tmp_path: Path) -> None:

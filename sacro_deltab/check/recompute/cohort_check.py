@@ -107,8 +107,8 @@ class CohortFacts:
         else:
             foreign = [] if found is not None else list(self.not_of_the_cohort(raw, facts))
             yield from foreign
-            if KINDS[raw.type].of_deltas and not foreign:
-                yield from self._unknown_deltas(facts)
+            if not foreign and not is_noised(facts):
+                yield _unmeasured(of_deltas=KINDS[raw.type].of_deltas)
         said = {f.name for f in facts if f.by.value in ("recorded", "declared", "computed")}
         self.measured[name] = sorted(key for key in done if key in said or key.startswith("value of"))
         self.unmeasured[name] = sorted(said - done)
@@ -140,17 +140,6 @@ class CohortFacts:
             effect = Effect.REVIEW if KINDS[raw.type].of_deltas else Effect.BLOCK
             yield _foreign(effect, f"it has no column for {len(lost)} of {len(names)} rows", lost[0])
 
-    def _unknown_deltas(self, facts: Facts) -> Iterator[Finding]:
-        if is_noised(facts):
-            return
-        yield note(
-            "cohort-deltas",
-            Effect.REVIEW,
-            "Its deltas could not be made again from the cohort: nothing about them was measured.",
-            next_step="Give a cohort with a column `delta`, or with ages and all features of the model.",
-            asks=("Where do these deltas come from, and are they of these people?",),
-        )
-
     def beside(self, raw: OutputDocument, found: Measured, source: Source | None) -> Context:
         """The table engine's view of one file beside the files judged before it."""
 
@@ -173,6 +162,26 @@ class CohortFacts:
     def linked(self, problems: list[Mapping[str, Any]]) -> Iterator[Finding]:
         """The tables of the evidence taken together, counted again."""
         yield from linked_findings(problems, self.members, self.values)
+
+
+def _unmeasured(*, of_deltas: bool) -> Finding:
+    """Nothing to compare with is not agreement."""
+    if of_deltas:
+        return note(
+            "cohort-deltas",
+            Effect.REVIEW,
+            "Its deltas could not be made again from the cohort: nothing about them was measured.",
+            next_step="Give a cohort with a column `delta`, or with ages and all features of the model.",
+            asks=("Where do these deltas come from, and are they of these people?",),
+        )
+    return note(
+        "cohort-lacks",
+        Effect.REVIEW,
+        "The cohort does not say what it was worked out from: nothing of it was measured again.",
+        outside="What it was worked out from is not in the cohort.",
+        next_step="Have its numbers worked out again where the data are.",
+        asks=("Are these the numbers that the cohort and the named method give?",),
+    )
 
 
 def _foreign(effect: Effect, what: str, target: str) -> Finding:

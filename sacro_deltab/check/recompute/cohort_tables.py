@@ -10,12 +10,12 @@ import numpy as np
 
 from ...base.errors import InputError
 from ...base.findings import Effect, Finding, note
+from ...kinds import anew
 from ...kinds.group_tables import BY_SITE
 from ...kinds.kind import Measured
 from ...kinds.registry import KINDS
 from ...kinds.whole import N_SUBJECTS
 from ...measure.grouping import AgeBands, make_grouping
-from ...measure.measure import cell_parts, table_facts
 from ...measure.numbers import PrintedCell
 from ...measure.people import MISSING, Grouping, Roster
 from ...outputs import OutputDocument
@@ -101,22 +101,21 @@ def _table(
     statistic: str,
     parameters: Mapping[str, Any],
 ) -> Measured:
-
-    parts = cell_parts(grouping, deltas, statistic)
-    whole = {fact.name: fact.value for fact in table_facts(grouping, deltas, parts, parameters).values()}
+    parts = anew.cells(grouping, deltas, statistic)
+    whole = anew.table(grouping, deltas, parameters)
     if raw.type == BY_SITE:
         whole["site.count"] = len(grouping)
-    made = {part.key: {fact.name: fact.value for fact in part.facts.values()} for part in parts}
     n_at = [column.role == "n" for column in raw.columns[1:]]
     rows: dict[str, tuple[float | None, ...]] = {}
     members: dict[str, Any] = {}
-    for i, part in enumerate(parts):
-        n = int(part.facts["cell.n"].value)
+    for i, (key, (found, value)) in enumerate(parts.items()):
         if not is_noised(facts):
-            rows[part.key] = tuple(n if counts else part.value for counts in n_at)
+            rows[key] = tuple(found["cell.n"] if counts else value for counts in n_at)
         inside = grouping.codes == i
-        members[part.key] = inside if deltas is None else inside & np.isfinite(deltas)
-    return Measured(whole, made, rows, members, None if deltas is None else statistic)
+        members[key] = inside if deltas is None else inside & np.isfinite(deltas)
+    return Measured(
+        whole, {key: found for key, (found, _) in parts.items()}, rows, members, None if deltas is None else statistic
+    )
 
 
 def printed_cells(raw: OutputDocument, found: Measured, source: Source | None) -> tuple[PrintedCell, ...]:
