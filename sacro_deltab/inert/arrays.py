@@ -36,7 +36,7 @@ def parse_header(data: bytes, name: str) -> tuple[str, bool, tuple[int, ...], in
     if length > 65_536 or start + length > len(data):
         raise UnreadableError("its NumPy header is damaged", path=name, next_step=_ALTERNATIVE)
     try:
-        header = ast.literal_eval(data[start : start + length].decode("latin-1").strip())
+        header = ast.literal_eval(data[start : start + length].decode("ascii").strip())
         descr, fortran, shape = header["descr"], header["fortran_order"], header["shape"]
     except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
         raise UnreadableError("its NumPy header is damaged", path=name, next_step=_ALTERNATIVE) from None

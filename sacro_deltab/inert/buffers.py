@@ -38,7 +38,7 @@ def take_joblib_bytes(value: Any, stream: BinaryIO) -> bool:
     if "O" in dtype:
         return True
     width = dtype.lstrip("<>=|")[1:]
-    if not width.isdigit() or not isinstance(shape, tuple):
+    if not width.isdecimal() or not isinstance(shape, tuple):
         raise ValueError("bad array")
     size = int(width)
     for side in shape:

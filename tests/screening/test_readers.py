@@ -65,6 +65,7 @@ def test_object_arrays_are_refused_and_not_unpickled() -> None:
     [
         b"{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999999999999999,), }",
         b"{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }",
+        b"{'descr': '<f8\xb9', 'fortran_order': False, 'shape': (3,), }",
         b"{'descr': '<f8', 'fortran_order': False, 'shape': __import__('os'), }",
         b"(" * 5_000 + b")" * 5_000,
         b"[]",
