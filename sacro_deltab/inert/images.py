@@ -1,4 +1,4 @@
-"""PNG, JPEG and GIF: size, hidden text, bytes after the end. Pixels are for a person: an image never passes alone."""
+"""PNG: size, hidden text, bytes after the end. Pixels are for a person: a picture never passes alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from ..base.errors import UnreadableError
 from ..base.findings import Effect, note
 from .content import Content, Item
-from .limits import DEFAULT, Limits
 
 _STEP = "Save the plot again without metadata."
 # chunks that only say how to show the pixels, with the lengths they can have
@@ -21,18 +20,16 @@ _SOFTWARE = re.compile(rb"Software\x00Matplotlib version\d+(?:\.\d+){0,3}, https
 _MOST_PIXELS = 40_000_000
 
 
-def read_image(data: bytes, kind: str, name: str, limits: Limits = DEFAULT) -> Content:
-    """Structure of an image.
+def read_png(data: bytes, name: str) -> Content:
+    """Structure of a picture.
 
     Raises
     ------
     UnreadableError
         When its structure is damaged.
     """
-    del limits
-    reader = {"png": _png, "jpeg": _jpeg, "gif": _gif}[kind]
     try:
-        size, hidden, end = reader(data)
+        size, hidden, end = _png(data)
     except (struct.error, IndexError, ValueError):
         raise UnreadableError("it is a damaged image", path=name, next_step=_STEP) from None
     remarks = []
@@ -57,7 +54,7 @@ def read_image(data: bytes, kind: str, name: str, limits: Limits = DEFAULT) -> C
                 next_step=_STEP,
             )
         )
-    return Content(kind, items=(Item("image", kind, size),), remarks=tuple(remarks))
+    return Content("png", items=(Item("image", "png", size),), remarks=tuple(remarks))
 
 
 def _png(data: bytes) -> tuple[tuple[int, int], list[str], int]:
@@ -123,66 +120,3 @@ def _pixels(packed: bytes, header: bytes) -> list[str]:
         raise ValueError("too few pixels")
     extra = len(lines) > row * height or not engine.eof or engine.unused_data or engine.unconsumed_tail
     return ["bytes beside its pixels"] if extra or any(kind > 4 for kind in lines[::row]) else []
-
-
-def _jpeg(data: bytes) -> tuple[tuple[int, int], list[str], int]:
-    hidden: list[str] = []
-    place, size = 2, (0, 0)
-    while True:
-        if data[place] != 0xFF:
-            raise ValueError("no marker")
-        mark = data[place + 1]
-        if mark == 0xD9:
-            return size, hidden, place + 2
-        if mark == 0xFF:
-            place += 1
-            continue
-        (length,) = struct.unpack_from(">H", data, place + 2)
-        if length < 2:
-            raise ValueError("bad length")
-        if mark in (0xC0, 0xC1, 0xC2):
-            height, width = struct.unpack_from(">HH", data, place + 5)
-            size = (width, height)
-        if mark == 0xFE:
-            hidden.append("a comment")
-        elif 0xE1 <= mark <= 0xEF:
-            hidden.append("EXIF" if mark == 0xE1 else "an application block")
-        place += 2 + length
-        if mark == 0xDA:
-            place = _jpeg_scan_end(data, place)
-
-
-def _jpeg_scan_end(data: bytes, place: int) -> int:
-    while True:
-        place = data.index(b"\xff", place)
-        if data[place + 1] == 0x00 or 0xD0 <= data[place + 1] <= 0xD7:
-            place += 2
-            continue
-        return place
-
-
-def _gif(data: bytes) -> tuple[tuple[int, int], list[str], int]:
-    width, height, flags = struct.unpack_from("<HHB", data, 6)
-    place = 13 + (3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0)
-    hidden: list[str] = []
-    while True:
-        mark = data[place]
-        if mark == 0x3B:
-            return (width, height), hidden, place + 1
-        if mark == 0x21:
-            if data[place + 1] == 0xFE:
-                hidden.append("a comment")
-            elif data[place + 1] == 0xFF and data[place + 3 : place + 11] != b"NETSCAPE":
-                hidden.append("an application block")
-            place = _gif_blocks(data, place + 2)
-        elif mark == 0x2C:
-            flags = data[place + 9]
-            place = _gif_blocks(data, place + 10 + (3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0) + 1)
-        else:
-            raise ValueError("unknown block")
-
-
-def _gif_blocks(data: bytes, place: int) -> int:
-    while data[place]:
-        place += 1 + data[place]
-    return place + 1

@@ -11,7 +11,7 @@ from ..base.findings import Effect, Finding, note
 from .archives import gunzip, inflate, names_of_zip, read_members
 from .arrays import read_npy, read_npz
 from .content import ArrayInfo, Content, Item
-from .images import read_image
+from .images import read_png
 from .json_content import read_json
 from .limits import DEFAULT, Limits
 from .logs import read_log, text_remarks
@@ -107,8 +107,10 @@ def _read(kind: str, snapshot: Snapshot, limits: Limits) -> Content:
         return read_npy(data, name)
     if kind == "npz":
         return read_npz(data, name, limits)
+    if kind == "png":
+        return read_png(data, name)
     if kind in IMAGES:
-        return read_image(data, kind, name, limits)
+        return Content(kind, items=(Item("image", kind),))  # plots leave as PNG: what is in others does not matter
     if kind == "json":
         return read_json(data, name, limits)
     if kind == "text":
