@@ -160,14 +160,16 @@ def departures(
     check_type(statement)
     if schema_problems(statement):
         return ["schema"]
+    certificate_id = str((evidence or {}).get("session", {}).get("id"))
+    context = replace(make_context(ruleset, certificate_id, "local", waivers, evidence), known=dict(known))
+    again, _ = build(folder, None, evidence, context)
+    if pack(again) == statement:
+        return []
     try:
         statement = in_full(statement)
     except CertificateError:
         return ["short form"]
     predicate = statement["predicate"]
-    certificate_id = str((evidence or {}).get("session", {}).get("id"))
-    context = replace(make_context(ruleset, certificate_id, "local", waivers, evidence), known=dict(known))
-    again, _ = build(folder, None, evidence, context)
     keys = set(again["predicate"]) | set(predicate)
     different = sorted(k for k in keys if again["predicate"].get(k) != predicate.get(k))
     if again["subject"] != statement["subject"]:

@@ -20,8 +20,9 @@ def before_the_viewer(value: Any, data: bytes) -> tuple[Any, bytes]:
     """results.json as the session wrote it, where the viewer may have rewritten it; else as it is."""
     from ..certificate.viewer import as_packed  # late: brings scipy, threadpoolctl
 
+    plain = data.replace(b"\r\n", b"\n")
     try:
-        if data.replace(b"\r\n", b"\n") != json.dumps(value, indent=2).encode("ascii"):
+        if not plain.startswith(b'{\n  "') or plain != json.dumps(value, indent=2).encode("ascii"):
             return value, data
         before = as_packed(value, ())
         return before, dumped(before)

@@ -115,8 +115,9 @@ def judge_output(
     check_document(document)
     _check_parts(facts, document)
     marked = None if pattern is None else frozenset(pattern)
-    primary = _suppressed_by(ask(_without_choice(facts)))
-    known, chosen, audit = _as_table(facts, table, primary, marked)
+    is_table = any(part.kind == CELL_KIND for part in facts.parts)
+    primary = _suppressed_by(ask(_without_choice(facts))) if is_table else frozenset()
+    known, chosen, audit = _as_table(facts, table, primary, marked, is_table=is_table)
     decision = ask(known)
     suppressed = _suppressed_by(decision) | chosen
     released = transform(document, decision.actions, suppressed)
@@ -147,10 +148,14 @@ def judge_output(
 
 
 def _as_table(
-    facts: Facts, table: TableContext | None, primary: frozenset[str], marked: frozenset[str] | None
+    facts: Facts,
+    table: TableContext | None,
+    primary: frozenset[str],
+    marked: frozenset[str] | None,
+    *,
+    is_table: bool,
 ) -> tuple[Facts, frozenset[str], TableAudit | None]:
     """The facts with those of the attack on the table, the complementary rows, and the attack itself."""
-    is_table = any(part.kind == CELL_KIND for part in facts.parts)
     chosen = _choose(facts, table, primary, marked) if is_table else frozenset()
     audit: TableAudit | None = None
     if table is not None:

@@ -131,6 +131,8 @@ def _lacking(ruleset: RuleSet, outcomes: list[Outcome]) -> list[Finding]:
     for outcome in outcomes:
         for lack in outcome.lacks:
             by_lack.setdefault(lack, []).append(outcome)
+    if not by_lack:
+        return []
     gate = [r for r in ruleset.rules if r.in_force and any(c.fact == "evidence.complete" for c in r.require)]
     out = []
     for lack, waiting in by_lack.items():
