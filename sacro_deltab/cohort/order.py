@@ -60,6 +60,8 @@ class RowOrder:
         if len(ids) == len(index) and set(index) == set(ids):
             named: pd.Index[Any] = type(index)(ids)
             return named
+        if not index.is_unique:
+            raise InputError("the index of these rows holds an entry twice, so it orders nothing", next_step=_NEXT)
         return index
 
     def _reordered(self, value: Any, index: pd.Index[Any], wanted: pd.Index[Any]) -> Any:

@@ -5,6 +5,7 @@ Everything here holds per-subject data and stays on the facts side.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 import unicodedata
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.errors import InputError
+from ..cohort.reading import PLAUSIBLE_AGES
 
 MISSING = "(missing)"
 MAX_LABEL = 120
@@ -159,7 +161,7 @@ def numbers(values: Any) -> Floats:
     elif raw.dtype.kind == "b":
         column = raw.astype(np.float64)
     else:
-        column = np.array([_one_number(v) for v in raw], dtype=np.float64)
+        column = np.array([_one_number(v, row) for row, v in enumerate(raw, 1)], dtype=np.float64)
     column[~np.isfinite(column)] = np.nan
     return column
 
@@ -302,16 +304,34 @@ def _sorted_unique(values: Sequence[Any]) -> list[Any]:
     return sorted(found, key=lambda v: (str(type(v).__name__), str(v)))
 
 
-def _one_number(value: Any) -> float:
+def _one_number(value: Any, row: int) -> float:
+    what = "a value is neither a number nor missing"
     if _missing(_plain(value)):
         return math.nan
-    if isinstance(value, complex | np.complexfloating | np.datetime64 | np.timedelta64):
-        raise InputError("a value is no plain number", next_step="Convert the column to numbers first.")
     if isinstance(value, str | bytes):
-        raise InputError("a value is text where a number is needed", next_step="Convert the column to numbers first.")
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
+        what = "a value is text where a number is needed"
+    elif not isinstance(value, complex | np.complexfloating | np.datetime64 | np.timedelta64):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            return float(value)
+    raise InputError(what, place=f"row {row}", next_step="Convert the column to numbers first.")
+
+
+def plausible_ages(values: Any) -> Floats:
+    """(rows,) ages in years; NaN where none is known.
+
+    Raises
+    ------
+    InputError
+        For an age that nobody has, or what is no number.
+    """
+    ages = numbers(values)
+    low, high = PLAUSIBLE_AGES
+    with np.errstate(invalid="ignore"):
+        wrong = np.flatnonzero((ages < low) | (ages > high))
+    if wrong.size:
         raise InputError(
-            "a value is neither a number nor missing", next_step="Convert the column to numbers first."
-        ) from None
+            f"an age lies outside {low:g} to {high:g} years",
+            place=f"row {wrong[0] + 1}",
+            next_step="Correct it, or make it missing.",
+        )
+    return ages

@@ -13,7 +13,7 @@ from ..kinds.registry import KINDS
 from ..measure.columns import Known, copy_of, near
 from ..measure.linked import LinkedTables
 from ..measure.numbers import Book, Moment, Trace, moments
-from ..measure.people import Floats, Roster, numbers, rows_of
+from ..measure.people import Floats, Roster, plausible_ages, rows_of
 from ..rules import RuleSet
 from ..tables import TablePolicy
 from .entries import Candidate
@@ -27,7 +27,7 @@ class State:
         self.linked = LinkedTables(self.policy, ages=self.ages)
         self.book = Book(self.linked.values)
         self._ids = people
-        self._ages = ages
+        self._ages = None if ages is None else plausible_ages(ages)
         self._roster: Roster | None = None
         self.n_known: set[int] = set()
         self.groupings: dict[str, Any] = {}
@@ -93,7 +93,7 @@ class State:
     def set_ages(self, ages: Any) -> None:
         """Remember the ages of a training, so that age bands under another name are recognised."""
         if self._ages is None:
-            self._ages = numbers(ages)
+            self._ages = plausible_ages(ages)
 
     def variable(self, values: Floats) -> str:
         """A name for one per-person variable.

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.errors import InputError, PrivacyError
 from ..measure.measure import max_abs_z, training_facts
-from ..measure.people import columns_of, numbers
+from ..measure.people import columns_of, numbers, plausible_ages
 from ..privacy import PublicBounds, train_private
 from ..privacy.heuristic import documents_recipe
 from ..privacy.job import contributing
@@ -83,7 +83,7 @@ def train(
 
     _refuse_mixed_n(session, adjacency)
     names = _names(X, feature_names)
-    ages = numbers(age)
+    ages = plausible_ages(age)
     roster = session.state.roster(ages.size)
     if roster.n_people != ages.size:
         raise InputError(
@@ -153,7 +153,7 @@ def train_documents(
     """See `SessionCore.train_documents`."""
 
     _refuse_mixed_n(session, "replace_one")
-    ages, matrix = numbers(age), _matrix(X)
+    ages, matrix = plausible_ages(age), _matrix(X)
     roster = session.state.roster(ages.size)
     if roster.n_people != ages.size:
         raise InputError("a person has several rows", next_step="Keep one row a person before training.")
@@ -251,7 +251,7 @@ def deltas(
     itself count as a formal release's: of other rows nobody knows how they were made (a column centred on its own
     mean moves every delta with one person).
     """
-    ages = numbers(age)
+    ages = plausible_ages(age)
     trained = trained_here(session, model)
     weights: Any = getattr(model, "weights", None) or getattr(model, "weights_", None)
     if not hasattr(weights, "feature_names"):

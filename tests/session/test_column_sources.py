@@ -15,6 +15,7 @@ from sacro_deltab.base.errors import InputError, RefusedError
 from sacro_deltab.ledger import open_ledger
 from sacro_deltab.ledger.register import registered
 from sacro_deltab.measure.people import Roster
+from sacro_deltab.rules import load_base
 from sacro_deltab.session.core import SessionCore
 from sacro_deltab.session.sources import own
 
@@ -45,8 +46,7 @@ class _Column(list[Any]):
 
 def asked(known: Any, *, sound: Any = (), **more: Any) -> bool:
     state: Any = SimpleNamespace(ages=lambda: AGE, sound=list(sound), people=Roster.of(N, IDS))
-    parameters = {"delta_plausible_years": 100.0, "spread_from": 30}
-    return bool(own(state, known, parameters, **more)["columns.own"].value)
+    return bool(own(state, known, load_base().parameters, **more)["columns.own"].value)
 
 
 def groups(values: Any, name: str) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def nasty(rng: np.random.Generator, X: Any, age: Any, kind: str) -> tuple[Any, A
         other = np.vstack([X, X[:1] * (1e6 if kind == "one_more_odd" else 1)])
         ages = np.append(age, 89.9 if kind == "one_more_odd" else age[0])
     elif kind == "age":
-        ages[rng.integers(ages.size)] = rng.choice([0.0, 39.9, 94.9, 500.0, np.nan, np.inf])
+        ages[rng.integers(ages.size)] = rng.choice([0.0, 39.9, 94.9, 119.9, np.nan, np.inf])
     elif kind == "feature":
         other[rng.integers(ages.size), rng.integers(6)] = rng.choice([1e3, -1e9, 1e308, np.nan, np.inf, 5e-324])
     elif kind == "missing":

@@ -49,9 +49,12 @@ def test_other_rows_are_refused(index: list[int]) -> None:
         RowOrder(pd.Series(IDS)).placed(by_name([1, 2, 3], index))
 
 
-def test_a_repeated_index_in_the_same_order_is_that_order() -> None:
-    twice = by_name([1, 2, 3], [0, 0, 1])
-    assert RowOrder(twice).placed(twice) is twice
+def test_a_repeated_index_orders_rows_only_where_it_holds_the_ids() -> None:
+    ids = ["P0", "P0", "P1"]
+    twice = by_name([1, 2, 3], ids)
+    assert RowOrder(ids=ids).placed(twice) is twice
+    with pytest.raises(InputError, match="holds an entry twice"):
+        RowOrder(by_name([1, 2, 3], [0, 0, 1]))
 
 
 @pytest.mark.parametrize(
