@@ -8,8 +8,22 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
+from ..kinds.plots import PLOT
 from ..outputs.document import MARK, OutputDocument
+
+
+def source_of(entry: Mapping[str, Any]) -> str:
+    """The output whose numbers a plot draws, by name."""
+    return str(((entry["raw"] or {}).get("about") or {}).get("plot_of"))
+
+
+def plotted(entry: Mapping[str, Any], source: OutputDocument) -> OutputDocument:
+    """The document behind a plot: the released one that it is made of, under the plot's own name and title."""
+    return replace(source, name=entry["name"], title=entry["title"], type=PLOT)
 
 
 def picture(document: OutputDocument) -> bytes:

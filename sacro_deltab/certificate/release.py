@@ -17,8 +17,11 @@ from ..base.opening import read_member
 from ..base.strict import DATA, parse
 from ..base.verdicts import NOTHING
 from ..base.writing import write_file
+from ..build.picture import picture, plotted, source_of
 from ..build.results import dumped
+from ..kinds.plots import PLOT
 from ..ledger.trust import Trust
+from ..outputs.document import OutputDocument
 from .decisions import ACCEPTED, WORDS, Decisions, asked, decisions_in, decisions_of
 from .layout import ENVELOPE, RESULTS, SHOWN, Inventory, scan
 from .verify import verify_path
@@ -114,8 +117,28 @@ def _files(inventory: Inventory, predicate: Mapping[str, Any], outputs: list[Map
     names = [str(f["name"]) for record in records.values() for f in record["files"]]
     if not papers & set(names):
         raise CertificateError("no record lists the certificate, so it would stay behind.", path=RESULTS)
-    bodies = {name: read_member(inventory.root[name]) for name in names}
+    bodies = {name: read_member(inventory.root[name]) for name in names} | _drawn(inventory, outputs)
     return {RESULTS: dumped({**value, "results": records}), **bodies}
+
+
+def _drawn(inventory: Inventory, outputs: list[Mapping[str, Any]]) -> dict[str, bytes]:
+    """The pictures that leave, drawn now of the judged numbers in the folder: a picture there is a preview of them."""
+    plots = {str(o["name"]) for o in outputs if o["type"] == PLOT}
+    inside = inventory.inside or {}
+    if plots and "evidence.json" not in inside:
+        step = "release the folder where its inside/ is."
+        raise CertificateError("pictures are drawn, and what they draw stands in inside/.", next_step=step)
+    told = parse(read_member(inside["evidence.json"]), path="evidence.json", bounds=DATA)["outputs"] if plots else ()
+    drawn: dict[str, bytes] = {}
+    for entry in told:
+        if entry["name"] in plots:
+            (name,), source = entry["files"], f"{source_of(entry)}.json"
+            numbers = OutputDocument.from_json(parse(read_member(inventory.root[source]), path=source, bounds=DATA))
+            drawn[name] = picture(plotted(entry, numbers))
+            if drawn[name] != read_member(inventory.root[name]):
+                step = "release it where matplotlib has the version that the session had."
+                raise CertificateError(f"{shown(name)} is not what is drawn of its numbers here.", next_step=step)
+    return drawn
 
 
 def packed_results(inventory: Inventory, predicate: Mapping[str, Any]) -> dict[str, Any]:

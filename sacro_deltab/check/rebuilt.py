@@ -12,7 +12,7 @@ from typing import Any
 
 from ..base.findings import Effect, Finding, note
 from ..build.free import free_bits
-from ..build.picture import picture
+from ..build.picture import picture, plotted, source_of
 from ..build.record import Header, broken_told, files_of, loosened, stub, told_of
 from ..build.results import CERTIFICATE_RECORD, config_faults, own_records, results_bytes
 from ..judging.documents import free_text_of
@@ -90,16 +90,11 @@ def _documents(session: Session) -> dict[str, OutputDocument | None]:
         if entry["kept_inside"]:
             found[name] = None
         elif entry["type"] == PLOT:
-            found[name] = plotted(session, entry)
+            source = session.documents.get(source_of(entry))
+            found[name] = source and plotted(entry, source)
         else:
             found[name] = session.documents.get(name)
     return found
-
-
-def plotted(session: Session, entry: Mapping[str, Any]) -> OutputDocument | None:
-    """The document behind a plot: the released one that it is made of, under the plot's own name and title."""
-    source = session.documents.get(str(((entry["raw"] or {}).get("about") or {}).get("plot_of")))
-    return None if source is None else replace(source, name=entry["name"], title=entry["title"], type=PLOT)
 
 
 def output_findings(session: Session, record: Record, entry: Mapping[str, Any]) -> Iterator[Finding]:
@@ -134,9 +129,9 @@ def stub_findings(session: Session, entry: Mapping[str, Any]) -> Iterator[Findin
 
 def picture_findings(session: Session, entry: Mapping[str, Any]) -> Iterator[Finding]:
     """A PNG must be, byte for byte, the picture of released numbers: then their verdict is the picture's."""
-    document = plotted(session, entry)
+    source = session.documents.get(source_of(entry))
     found = [session.files[name].data for name in files_of(entry) if name in session.files]
-    if document is None or len(found) != 1 or found[0] != picture(document):
+    if source is None or len(found) != 1 or found[0] != picture(plotted(entry, source)):
         yield note(
             "image",
             Effect.BLOCK,

@@ -131,22 +131,12 @@ def evidence_findings(session: Session) -> None:
             )
         )
     report.not_checked += [text for text in evidence["not_checked"] if text not in report.not_checked]
-    listed = {ref.name for record in session.records for ref in record.files}
     seen: set[str] = set()
     for entry in evidence["outputs"]:
         for name in entry["files"]:
             if name in seen:
                 report.folder_findings.append(note("evidence", Effect.BLOCK, f"The evidence names {name} twice."))
             seen.add(name)
-            if name not in listed:
-                report.folder_findings.append(
-                    note(
-                        "missing-record",
-                        Effect.BLOCK,
-                        f"{name} is in the evidence but in no record of results.json.",
-                        next_step="Finalise the session again; do not edit results.json.",
-                    )
-                )
 
 
 def _sayable(session: Session, name: str, value: object) -> bool:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,15 @@ from typing import Any
 import pytest
 from people_register import register_people
 
-from sacro_deltab.base.errors import SacroDeltabError
+from sacro_deltab.base.errors import CertificateError, SacroDeltabError
+from sacro_deltab.build.picture import png
+from sacro_deltab.certificate import release
 from sacro_deltab.certificate.certify import Certified, Request, certify_folder
 from sacro_deltab.certificate.envelope import read_envelope
 from sacro_deltab.certificate.keys import SigningKey, keygen
 from sacro_deltab.certificate.page import render_page
 from sacro_deltab.certificate.policy import policy_of
+from sacro_deltab.certificate.release import write_release
 from sacro_deltab.certificate.review import load_record
 from sacro_deltab.certificate.statement import in_full
 from sacro_deltab.certificate.types import schema_problems
@@ -102,6 +106,7 @@ def session_of(place: Place) -> None:
     )
     session.release_n()
     session.release_group_means(values, pd.Series(site, name="site"))
+    session.release_plot("mean_delta_by_site")
     names = list(study.feature_names)
     model = session.train_private(study.X, study.age, feature_names=names, basis=basis, epsilon=0.5, n_components=3)
     session.release_weights(model, only=["folded_weights", "beta1", "y_mean"])
@@ -180,6 +185,22 @@ def test_with_a_pinned_ledger_formal_is_signed_and_verifies(place: Place, pinned
         certified, trust=pinned, ledger=place.ledger, rules="deltab-disclosure", profile=place.profile
     )
     assert result.ok, [c.line() for c in result.checks]
+
+
+def test_a_picture_leaves_as_it_is_drawn_at_release(
+    place: Place, pinned: Path, certified: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawn of the numbers that stand in the folder; where another picture comes out nothing is packed."""
+    done = write_release(certified, load_trust(pinned), tmp_path / "r.zip")
+    assert "mean_delta_by_site_plot" in done.outputs, done.left
+    with zipfile.ZipFile(done.path) as archive:
+        assert archive.read("mean_delta_by_site_plot.png") == (certified / "mean_delta_by_site_plot.png").read_bytes()
+    monkeypatch.setattr(release, "picture", lambda document: png(1, 1, b"abc"))
+    with pytest.raises(CertificateError, match=r"mean_delta_by_site_plot\.png is not what is drawn"):
+        write_release(certified, load_trust(pinned), tmp_path / "other.zip")
+    shutil.copytree(certified, tmp_path / "outside", ignore=shutil.ignore_patterns("inside"))
+    with pytest.raises(CertificateError, match="pictures are drawn"):
+        write_release(tmp_path / "outside", load_trust(pinned), tmp_path / "other.zip")
 
 
 def test_without_a_pin_neither_formal_nor_pass_is_signed(place: Place, tmp_path: Path) -> None:

@@ -408,7 +408,7 @@ TAMPERED: dict[str, tuple[Callable[[Made], Any], str]] = {
         "check/unlisted",
     ),
     "file listed twice": (list_again, "check/listed-twice"),
-    "record removed": (drop_record, "check/missing-record"),
+    "record removed": (drop_record, "check/not-rebuilt"),
     "record without files": (lambda m: in_record(m, "delta_mean.csv", lambda r: r.update(files=[])), "check/no-files"),
     "two files swapped": (swap_files, "check/csv-json"),
     "symbolic link": (link, "check/symlink"),
