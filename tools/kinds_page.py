@@ -22,6 +22,7 @@ To add one: a file here, its entry in the vocabulary (`ruleset.yaml`), and its n
 `check`, the attack, the schema of documents, plans and this page know it. `kinds/cv_mae.py` was added so.
 
 `check --cohort` measures numbers again by code of its own; of weights, the facts about the people they were trained on.
+Of kinds without a word there it asks a person.
 
 ```python
 import numpy as np, pandas as pd, tempfile
