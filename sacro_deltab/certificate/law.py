@@ -13,18 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from ..base.canonical import MAX_BYTES, canonical_json, read_canonical
+from ..base.digests import digest_file
 from ..base.errors import CertificateError, InputError, UnreadableError
 from ..base.opening import read_member
 from ..base.schemas import fits
 from ..base.writing import write_file
 from ..ledger.trust import Trust, load_trust
-from ..rules.seals import NOBODY, Seal, Seals
+from ..rules.seals import NOBODY, Seal, Seals, beside
 from .envelope import ParsedEnvelope, good_signature, parse_envelope, sign
 from .keys import SigningKey
 from .types import STATEMENT_TYPE, TYPE_ROOT
 
 LAW_TYPE = TYPE_ROOT + "law/v1"
 ROLE = "dac"
+ATTESTATION = "attestation"  # what TRE staff say of a request; its name in an envelope too
+_ROLES = {ATTESTATION: ("checker1", "checker2")}  # who signs what; else the committee
 
 
 @dataclass(frozen=True)
@@ -62,18 +65,18 @@ class Committee:
         signed_on = date.fromisoformat(said["on"])
         if said["kind"] != kind or statement["subject"] != [subject] or signed_on > self.at.date():
             return None
-        keys = self._good(parsed, signed_on)
+        keys = self._good(parsed, signed_on, roles_of(kind))
         nodes = {self.trust.keys[k].node for k in keys}
-        if len(keys) < max((_least(self.trust, node) for node in nodes), default=1):
+        if len(keys) < max((_least(self.trust, node, kind) for node in nodes), default=1):
             return None
         return Seal(signed_on, keys, _day(said["from"]), _day(said["until"]))
 
-    def _good(self, parsed: ParsedEnvelope, on: date) -> tuple[str, ...]:
+    def _good(self, parsed: ParsedEnvelope, on: date, roles: tuple[str, ...]) -> tuple[str, ...]:
         """Keys whose signature holds; none where one of the signatures does not."""
         good = []
         for keyid, value in parsed.signatures:
             key = self.trust.key(keyid)
-            counts = key is not None and key.role == ROLE and key.valid_from.date() <= on <= key.valid_to.date()
+            counts = key is not None and key.role in roles and key.valid_from.date() <= on <= key.valid_to.date()
             if key is None or not counts or not good_signature(parsed, keyid, value, key.public_pem):
                 return ()
             good.append(keyid)
@@ -88,9 +91,35 @@ def committee(trust: Trust | str | Path | None, at: datetime | None = None) -> S
     return Committee(known, (at or datetime.now(UTC)).astimezone(UTC))
 
 
-def _least(trust: Trust, node: str) -> int:
-    """How many of the committee must sign, as the trust file has it for a node."""
-    return trust.thresholds.get(node, {}).get(ROLE, 1)
+def roles_of(kind: str) -> tuple[str, ...]:
+    """Roles whose keys sign a kind of text."""
+    return _ROLES.get(kind, (ROLE,))
+
+
+def _least(trust: Trust, node: str, kind: str) -> int:
+    """How many of the committee must sign, as the trust file has it for a node; one of the staff does."""
+    return 1 if kind in _ROLES else trust.thresholds.get(node, {}).get(ROLE, 1)
+
+
+def attested_by(file: Path, trust: Trust | str | Path) -> str | None:
+    """Who signed what TRE staff say in a file, as reports print it; None where nobody did.
+
+    Raises
+    ------
+    CertificateError
+        A signature lies beside it that does not hold for this text.
+    """
+    envelope = beside(file)
+    if not envelope.exists():
+        return None
+    seal = committee(trust).find(envelope, ATTESTATION, ATTESTATION, digest_file(file).sha256)
+    if seal is None or not seal.keys:
+        raise CertificateError(
+            "the signature beside it is not one of a checker on this text", path=file,
+            next_step="Sign it again with `sacro-deltab attest`, or take the envelope away.",
+        )  # fmt: skip
+    known = trust if isinstance(trust, Trust) else load_trust(trust)
+    return ", ".join(f"{known.keys[key].role} {key[:16]}" for key in seal.keys)
 
 
 def _day(text: str | None) -> date | None:
@@ -119,10 +148,11 @@ def sign_text(envelope: Path, text: Text, key: SigningKey, trust: Trust, now: da
         The key is none that the trust file knows as `dac` today, or the envelope is about another text.
     """
     known = trust.key(key.keyid)
-    if known is None or known.role != ROLE or not known.valid_at(now):
+    roles = roles_of(text.kind)
+    if known is None or known.role not in roles or not known.valid_at(now):
         raise InputError(
-            f"key {key.keyid[:16]} is not a {ROLE} key that counts today", path=trust.path,
-            next_step=f"The committee's keys are made with `keygen --role {ROLE}`.",
+            f"key {key.keyid[:16]} is not a {' or '.join(roles)} key that counts today", path=trust.path,
+            next_step=f"Such keys are made with `keygen --role {roles[0]}`.",
         )  # fmt: skip
     fresh = _statement(text, now.date())
     payload = fresh
@@ -139,7 +169,7 @@ def sign_text(envelope: Path, text: Text, key: SigningKey, trust: Trust, now: da
     write_file(envelope, sign(payload, key, before).to_bytes())
     seal = Committee(trust, now).find(envelope, text.kind, text.name, text.sha256)
     if seal is None:
-        return Seal(now.date(), (key.keyid,) if _least(trust, known.node) <= 1 else ())
+        return Seal(now.date(), (key.keyid,) if _least(trust, known.node, text.kind) <= 1 else ())
     return seal
 
 

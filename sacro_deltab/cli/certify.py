@@ -63,7 +63,27 @@ def register(app: typer.Typer) -> None:
     app.command("certify", help=_CERTIFY_HELP)(certify)
     app.command("verify", help=_VERIFY_HELP)(verify)
     app.command("keygen", help=_KEYGEN_HELP)(keygen)
+    app.command("attest", epilog="Example: sacro-deltab attest attest.json --key checker1.pem")(attest)
     app.command("crate", help=_CRATE_HELP)(crate)
+
+
+def attest(
+    file: Annotated[Path, typer.Argument(help="What TRE staff attest (JSON or YAML, role tre_staff).")],
+    key: Annotated[Path, _KEY],
+    trust: Annotated[Path | None, _TRUST] = None,
+    passphrase_file: Annotated[Path | None, _PASSPHRASE] = None,
+    as_json: Annotated[bool, _JSON] = False,
+) -> None:
+    """Sign what TRE staff attest of a request, as a checker; `check` and `certify` then say who signed it."""
+    from ..base.digests import digest_file  # late: a command loads what it needs
+    from ..certificate.law import ATTESTATION, Text
+    from ..judging.said import read_said  # late: a command loads what it needs
+    from ..rules.seals import beside
+    from .law import sign_texts
+
+    read_said(file, "tre_staff")
+    text = Text(ATTESTATION, ATTESTATION, digest_file(file).sha256)
+    sign_texts([(beside(file), text)], key, trust, passphrase_file, as_json)
 
 
 def keygen(

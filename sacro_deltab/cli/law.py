@@ -120,7 +120,7 @@ def sign(
         if decision is None:
             raise InputError(f"there is no decision {name!r}{did_you_mean(name, ruleset.decisions)}, and no such file")
         texts.append((within(ruleset.folder, name), Text("decision", name, decision_digest(decision))))
-    _sign(texts, key, trust, passphrase_file, as_json)
+    sign_texts(texts, key, trust, passphrase_file, as_json)
 
 
 def approve(
@@ -157,7 +157,7 @@ def approve(
     if days[0] is not None and days[1] is not None and days[1] < days[0]:
         raise InputError("it would end before it starts", place="--until")
     text = Text("approval", ruleset.id, ruleset.sha256, days[0], days[1])
-    _sign([(within(ruleset.folder, "approval"), text)], key, trust, passphrase_file, as_json)
+    sign_texts([(within(ruleset.folder, "approval"), text)], key, trust, passphrase_file, as_json)
 
 
 def _own(rules: str | None) -> Path:
@@ -182,7 +182,7 @@ def _layer_id(path: Path) -> str:
     return layer_id(path)
 
 
-def _sign(
+def sign_texts(
     texts: list[tuple[Path, Text]], key: Path, trust: Path | None, passphrase: Path | None, as_json: bool
 ) -> None:
     from ..certificate.keys import load_key, read_passphrase  # late: a command loads what it needs
@@ -218,7 +218,7 @@ def sign_waiver(
         raise InputError("there is no such waiver", path=file)
     (waiver,) = load_waivers(file)
     text = Text("waiver", waiver.id, digest_file(file).sha256)
-    _sign([(beside(file), text)], key, trust, passphrase_file, as_json)
+    sign_texts([(beside(file), text)], key, trust, passphrase_file, as_json)
 
 
 @waiver_app.command(epilog="Example: sacro-deltab rules waiver request outputs idp_summary --out waivers/")
