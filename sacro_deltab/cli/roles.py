@@ -12,7 +12,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "For researchers": ("demo", "init", "run", "plan", "basis", "predict", "attack"),
     "For output checkers": ("check", "desk", "review", "certify", "verify", "release"),
     "For governance": ("rules",),
-    "For TRE staff": ("ledger", "keygen", "trust"),
+    "For TRE staff": ("ledger", "attest", "keygen", "trust"),
     "For federations": ("job", "aggregate", "simulate-federation"),
     "For tables alone": ("tables",),
 }
