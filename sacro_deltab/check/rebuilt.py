@@ -99,7 +99,7 @@ def _documents(session: Session) -> dict[str, OutputDocument | None]:
 
 def output_findings(session: Session, record: Record, entry: Mapping[str, Any]) -> Iterator[Finding]:
     """The record of one output, its files' names and the texts that somebody chose."""
-    yield from free_text_of((str(entry["name"]), str(entry["title"])))
+    yield from free_text_of((str(entry["name"]), str(entry["title"])), session.context.ruleset.parameters)
     if list(files_of(entry)) != list(entry["files"]):
         yield note(
             "not-rebuilt", Effect.BLOCK, "The evidence names other files than the package writes.", next_step=_STEP

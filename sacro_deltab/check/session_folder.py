@@ -127,7 +127,7 @@ def _load_documents(session: Session, record: Record) -> None:
         content = read_content(snapshot, session.context.limits)
         session.contents[ref.name] = content
         if content.kind == "json":
-            session.read[ref.name] = document_of_json(content, snapshot.data)
+            session.read[ref.name] = document_of_json(content, snapshot.data, session.context.ruleset.parameters)
             document = session.read[ref.name][0]
             if document is not None:
                 session.documents[document.name] = document

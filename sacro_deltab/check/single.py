@@ -119,7 +119,7 @@ def _check_plain(snapshot: Snapshot, context: Context) -> FileReport:
     known = replace(context.known, ns=set(context.known.ns))
     if attested is not None:
         known.add_ns(v for k, v in attested.facts.items() if k in ("n", "n_node") and type(v) is int)
-    document, findings = _document(content, snapshot, attested, cohort=context.cohort is not None)
+    document, findings = _document(content, snapshot, attested, context)
     remarks = screen(content, known, snapshot.name.rsplit("!", 1)[-1], typed=document is not None)
     report.add(*findings, *(remark for remark in remarks))
     if document is not None:
@@ -141,20 +141,21 @@ def guessed_type(remarks: Iterable[Finding]) -> str | None:
 
 
 def _document(
-    content: Content, snapshot: Snapshot, attested: Attested | None, *, cohort: bool
+    content: Content, snapshot: Snapshot, attested: Attested | None, context: Context
 ) -> tuple[OutputDocument | None, list[Finding]]:
+    numbers = context.ruleset.parameters
     if content.kind == "json":
-        return document_of_json(content, snapshot.data)
+        return document_of_json(content, snapshot.data, numbers)
     if content.kind != "table":
         return None, []
     table: TableData = content.data
     kind = None if attested is None else attested.output_type
-    if kind is None and cohort:
+    if kind is None and context.cohort is not None:
         kind = type_of_table(table)
     if kind is None:
         return None, []
     title = None if attested is None else attested.title
-    return document_of_csv(table, snapshot.data, stem_of(snapshot.name), kind, title)
+    return document_of_csv(table, snapshot.data, stem_of(snapshot.name), kind, title, numbers)
 
 
 def _not_judged(report: FileReport, context: Context, missing: Iterable[str] = ()) -> Finding:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import PurePosixPath
+from typing import Any
 
 from ..base.findings import Effect, Finding, note
 from ..base.strict import DATA, parse
@@ -23,11 +24,13 @@ _INTEGER = re.compile(r"-?\d{1,15}\Z")
 _PLAIN = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?\Z")
 
 
-def document_of_json(content: Content, raw: bytes) -> tuple[OutputDocument | None, list[Finding]]:
+def document_of_json(
+    content: Content, raw: bytes, numbers: Mapping[str, Any]
+) -> tuple[OutputDocument | None, list[Finding]]:
     """The document of a JSON file, with what stops it from being one.
 
     The bytes must be exactly what the package writes for this content: extra keys, spaces, other spellings of a
-    number or another order of keys could carry data that no reader sees.
+    number or another order of keys could carry data that no reader sees. `numbers` are the rule set's parameters.
     """
     data = content.data
     if not isinstance(data, dict) or not str(data.get("schema", "")).startswith("sacro_deltab/output/"):
@@ -50,7 +53,7 @@ def document_of_json(content: Content, raw: bytes) -> tuple[OutputDocument | Non
     findings = []
     if written != raw:
         findings.append(_not_canonical())
-    findings += list(free_text(document))
+    findings += list(free_text(document, numbers))
     return document, findings
 
 
@@ -64,7 +67,7 @@ def _not_canonical() -> Finding:
 
 
 def document_of_csv(
-    table: TableData, raw: bytes, stem: str, output_type: str, title: str | None
+    table: TableData, raw: bytes, stem: str, output_type: str, title: str | None, numbers: Mapping[str, Any]
 ) -> tuple[OutputDocument | None, list[Finding]]:
     """The document of a CSV that stands alone; its type comes from the facts."""
     if table.header is None or table.delimiter != "," or (not table.rows and table.n_rows):
@@ -95,7 +98,7 @@ def document_of_csv(
         ]
     if document.to_csv().encode("utf-8") != raw:
         findings.append(_not_canonical())
-    findings += list(free_text(document))
+    findings += list(free_text(document, numbers))
     return document, findings
 
 
@@ -107,7 +110,7 @@ def _cell(text: str) -> Cell:
     return None if text == "" else text
 
 
-def free_text(document: OutputDocument) -> Iterator[Finding]:
+def free_text(document: OutputDocument, numbers: Mapping[str, Any]) -> Iterator[Finding]:
     """Places where a document could carry what no rule judges: names, titles, notes, numbers written as words."""
     texts: list[tuple[str, str]] = [("the title", document.title)]
     texts += [(f"the name of column {i + 1}", column.name) for i, column in enumerate(document.columns)]
@@ -119,9 +122,9 @@ def free_text(document: OutputDocument) -> Iterator[Finding]:
     for place, text in texts:
         yield from _judge_text(place, text)
         if not place.startswith("`about"):
-            yield from _run_of_numbers(place, text)
+            yield from _run_of_numbers(place, text, numbers)
     if "where" in document.about:  # labels of a part of the cohort
-        yield from _run_of_numbers("`about.where`", " ".join(_texts(document.about["where"])))
+        yield from _run_of_numbers("`about.where`", " ".join(_texts(document.about["where"])), numbers)
     for i, row in enumerate(document.rows):
         for cell in row[1:]:
             if isinstance(cell, str) and cell not in MARKS and number(cell) is not None:
@@ -151,20 +154,21 @@ def free_text(document: OutputDocument) -> Iterator[Finding]:
         )
 
 
-def free_text_of(texts: Iterable[str]) -> Iterator[Finding]:
+def free_text_of(texts: Iterable[str], numbers: Mapping[str, Any]) -> Iterator[Finding]:
     """Names and titles on their own."""
     for text in texts:
         yield from _judge_text("a name or title", text)
-        yield from _run_of_numbers("a name or title", text)
+        yield from _run_of_numbers("a name or title", text, numbers)
 
 
-def _run_of_numbers(place: str, text: str) -> Iterator[Finding]:
+def _run_of_numbers(place: str, text: str, numbers: Mapping[str, Any]) -> Iterator[Finding]:
     """More numbers than bounds, bands and regions need: a person looks, since nothing rounds a name (D-101)."""
-    if len(_NUMBER.findall(_NAMES.sub("", text))) > _MOST_NUMBERS:
+    most = int(numbers["name_numbers"])
+    if len(_NUMBER.findall(_NAMES.sub("", text))) > most:
         yield note(
             "numbers-in-labels",
             Effect.REVIEW,
-            f"{place} holds more than {_MOST_NUMBERS} numbers; names are not judged or rounded.",
+            f"{place} holds more than {most} numbers; names are not judged or rounded.",
             asks=("Do the numbers in these names say anything of single people?",),
         )
 
@@ -250,7 +254,6 @@ def _about(document: OutputDocument) -> Iterator[Finding]:
 
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-_MOST_NUMBERS = 4  # in one name, label or title
 _OPAQUE = re.compile(r"[A-Za-z0-9+/_=-]{64,}")
 # digests, UUIDs and times are what records name things by; a digest never stands in a text more than a few times
 _NAMES = re.compile(

@@ -44,7 +44,7 @@ def record(session: SessionCore, candidate: Candidate, *, preview: bool = False)
     """
     notice_config(session)
     candidate = _unique_name(session, _plain_title(candidate))
-    refuse_hidden_text(candidate.document, session.state.ids)
+    refuse_hidden_text(candidate.document, session.state.ids, session.ruleset.parameters)
     candidate = replace(candidate, facts=with_plugins(session.ruleset, candidate.document, candidate.facts))
     candidate = _with_moments(session, candidate)
     judged, notes = judge(session, candidate)

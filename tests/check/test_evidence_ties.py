@@ -201,5 +201,7 @@ def test_how_much_names_can_say_is_stated_and_worked_out_again(honest: Release, 
     ],
 )
 def test_a_run_of_numbers_in_a_name_goes_to_a_person(text: str, asked: bool) -> None:
-    found = [f for f in free_text_of([text]) if f.rules == ("check/numbers-in-labels",)]
+    found = [f for f in free_text_of([text], {"name_numbers": 4}) if f.rules == ("check/numbers-in-labels",)]
     assert bool(found) == asked and all(f.verdict == "review" for f in found)
+    strict = {f.rules for f in free_text_of([text], {"name_numbers": 0})}
+    assert ("check/numbers-in-labels",) in strict  # the number is the rule set's
