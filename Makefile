@@ -54,5 +54,11 @@ sbom: $(STAMP)
 clean:
 	rm -rf $(VENV) outputs outputs-inputs dist build
 
+# What the reading not taken of each decision does to the simulated sessions of fixtures/replay (half a minute).
+readings: $(STAMP)
+	$(BIN)/sacro-deltab rules book --readings fixtures/replay --json > readings.tmp
+	mv readings.tmp rules/deltab-disclosure/readings.json
+	$(BIN)/sacro-deltab rules book --readings fixtures/replay --out docs/decisions.md
+
 nets: $(STAMP)
 	$(BIN)/python tests/nets/nets.py

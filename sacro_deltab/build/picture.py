@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..kinds.plots import PLOT
-from ..outputs.document import MARK, OutputDocument
+from ..outputs import OutputDocument, is_mark
 
 
 def source_of(entry: Mapping[str, Any]) -> str:
@@ -66,7 +66,7 @@ def _pixels(document: OutputDocument) -> tuple[int, int, bytes]:
             axes.plot([0, value], [y, y], color="#8aa4bd", linewidth=2, zorder=1)
             axes.plot([value], [y], "o", color="#1f4e79", zorder=2)
             axes.annotate(f"{value:g}", (value, y), textcoords="offset points", xytext=(7, -3), fontsize=8)
-        elif value == MARK:
+        elif is_mark(value):
             axes.annotate("withheld", (0, y), textcoords="offset points", xytext=(7, -3), fontsize=8, color="#8a1c1c")
     axes.axvline(0, color="#444444", linewidth=0.8)
     axes.set_yticks(range(len(labels)), labels, fontsize=8)

@@ -13,7 +13,7 @@ from typing import Any
 from ..base.findings import Effect, Finding
 from ..base.names import plain_signs
 from ..kinds.plots import PLOT
-from ..outputs.document import MARK, OutputDocument
+from ..outputs import OutputDocument, is_mark
 from ..rules import RuleSet
 
 CELL_CHECK = "sacro_deltab suppression"  # one key for primary and complementary cells alike
@@ -163,7 +163,7 @@ def record(entry: Mapping[str, Any], document: OutputDocument | None, header: He
             entry["status"],
             told,
             rule_set=header.law,
-            marked=document is not None and any(MARK in row for row in document.rows),
+            marked="" if document is None else document.mark,
         ),
         comments=[f"{entry['title']}. {STAYS}" if kept else f"{entry['title']}.", *_remarks(told)],
         sdc=sdc(document),
@@ -241,11 +241,11 @@ def _remarks(told: Sequence[Mapping[str, Any]]) -> list[str]:
     return [*dict.fromkeys([*asks, *steps]), *([f"Clauses: {', '.join(clauses)}"] if clauses else [])]
 
 
-def summary(status: str, told: Sequence[Mapping[str, Any]], *, rule_set: str, marked: bool) -> str:
+def summary(status: str, told: Sequence[Mapping[str, Any]], *, rule_set: str, marked: str) -> str:
     """`status; reason; reason`. The viewer's chip is the text before the first `; `."""
     reasons = [str(one["text"]) for one in told]
     if marked and status != "fail":
-        reasons.append(f"cells marked {MARK} are withheld")
+        reasons.append(f"cells marked {marked} are withheld")
     unique = list(dict.fromkeys(reason for reason in reasons if reason)) or [f"meets {rule_set}"]
     if len(unique) > _MAX_REASONS:
         unique = [*unique[:_MAX_REASONS], "more reasons are listed in the checker's evidence"]
@@ -262,7 +262,7 @@ def sdc(document: OutputDocument | None) -> dict[str, Any]:
 
 def suppressed_cells(document: OutputDocument) -> dict[str, list[list[int]]]:
     """`sdc.cells`: 0-based [row, column] in the value block of every marked cell, under one check key."""
-    places = [[r, c - 1] for r, row in enumerate(document.rows) for c, cell in enumerate(row) if c and cell == MARK]
+    places = [[r, c - 1] for r, row in enumerate(document.rows) for c, cell in enumerate(row) if c and is_mark(cell)]
     return {CELL_CHECK: places} if places else {}
 
 

@@ -14,7 +14,7 @@ from ..judging.plausible import cells_of_text, linked, shape_findings
 from ..judging.report import FileReport
 from ..kinds.plots import PLOT
 from ..measure.table_audit import TableAudit
-from ..outputs import MARK, OutputDocument
+from ..outputs import OutputDocument
 from ..rules import decide
 from ..rules.facts import Fact, Facts, Provider, facts_from_json
 from .attack_report import attack_findings
@@ -176,7 +176,7 @@ def _judge_document(
             facts,
             raw,
             table=table,
-            pattern=marked_rows(document, MARK),
+            pattern=marked_rows(document),
             waivers=session.context.waivers,
             today=session.context.today,
             output_sha256=shared.sha256,
@@ -252,7 +252,7 @@ def _strict(session: Session, facts: Facts, document: OutputDocument) -> Iterato
     """ACRO's own threshold where it is stricter than the rule set's."""
     if session.strict_min_n <= session.context.min_n():
         return
-    marked = marked_rows(document, MARK)
+    marked = marked_rows(document)
     for part in facts.parts:
         n = part.facts.get("cell.n")
         if n is not None and part.key not in marked and type(n.value) is int and 0 < n.value < session.strict_min_n:

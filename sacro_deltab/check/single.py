@@ -21,7 +21,7 @@ from ..judging.report import FileReport
 from ..kinds.per_subject import KINDS as PER_SUBJECT
 from ..kinds.plots import PLOT
 from ..kinds.registry import KINDS
-from ..outputs import MARK, OutputDocument
+from ..outputs import OutputDocument, is_mark
 from ..rules import facts_required
 from ..rules.facts import Fact, Facts, Part, Provider
 from ..rules.types import Decision
@@ -292,7 +292,7 @@ def apply_rules(
             context.ruleset,
             facts,
             document,
-            pattern=marked_rows(document, MARK),
+            pattern=marked_rows(document),
             waivers=context.waivers,
             today=context.today,
             output_sha256=sha256,
@@ -317,7 +317,7 @@ def differences(arrived: OutputDocument, expected: OutputDocument) -> list[Findi
                 continue
             if isinstance(old, int | float) and isinstance(new, int | float) and float(old) == float(new):
                 continue
-            what = "must be marked" if new == MARK else "is not rounded as the rules say"
+            what = "must be marked" if is_mark(new) else "is not rounded as the rules say"
             out.append(
                 note(
                     "not-transformed",

@@ -13,7 +13,7 @@ from ..judging.judge import Judged, judge_output
 from ..judging.report import FileReport
 from ..kinds.kind import Measured
 from ..kinds.registry import KINDS
-from ..outputs import MARK, OutputDocument
+from ..outputs import OutputDocument
 from ..rules.facts import Fact, Facts, FactValue, Part, Provider
 from .context import Context
 from .recompute.cohort_check import compare
@@ -61,7 +61,7 @@ def judge_by_cohort(
         if raw is None:
             continue
         facts = _facts(raw, found, own, said, context)
-        judged = _judged(raw, facts, found, source, context, report.sha256, marked_rows(document, MARK))
+        judged = _judged(raw, facts, found, source, context, report.sha256, marked_rows(document))
         if judged is None:
             continue
         rank = (judged.document is None, len(_faults(document, judged)))

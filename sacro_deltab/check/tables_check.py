@@ -10,7 +10,7 @@ from typing import Any
 from ..base.errors import SacroDeltabError
 from ..base.findings import Effect, Finding, note
 from ..kinds.registry import KINDS
-from ..outputs import MARK, OutputDocument
+from ..outputs import OutputDocument, is_mark
 
 
 @dataclass
@@ -66,9 +66,7 @@ def _one(
     for cell in problem.cells:
         output, _, key = cell.partition("|")
         place = rows.get((output, key))
-        if (place is not None and all(value == MARK for value in place[1][1:])) or (
-            place is None and output in documents
-        ):
+        if (place is not None and all(map(is_mark, place[1][1:]))) or (place is None and output in documents):
             hidden.add(cell)
     found = audit_pattern(problem, frozenset(hidden))
     fallen = (set(found.exactly_disclosed) & set(problem.primary)) | set(found.narrow) | set(found.unprinted)

@@ -28,7 +28,8 @@ ProfileOption = Annotated[
 ]
 KeyOption = Annotated[Path, typer.Option("--key", help="Private key of the committee (role dac).", show_default=False)]
 TrustOption = Annotated[
-    Path | None, typer.Option("--trust", help="Trust file; trust.json beside the key by default.", show_default=False)
+    Path | None,
+    typer.Option("--trust", help="Trust file: whose signatures count; to sign, trust.json beside the key by default."),
 ]
 PassphraseOption = Annotated[
     Path | None, typer.Option("--passphrase-file", help="File with the key's passphrase.", show_default=False)

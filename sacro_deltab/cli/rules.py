@@ -12,6 +12,7 @@ import typer
 from ..base.errors import InputError
 from ..base.writing import write_file
 from . import law
+from .law import JsonOption, ProfileOption, RulesOption, TrustOption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,21 +24,9 @@ rules_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The rule set: list, show, check, test, compare, print."
 )
 
-RulesOption = Annotated[
-    str | None,
-    typer.Option("--rules", help="A packaged name or a folder (./mine).", show_default="the packaged set"),
-]
-ProfileOption = Annotated[
-    str | None,
-    typer.Option("--layer", "--profile", help="Top layer: a file, or the name of a packaged one.", show_default=False),
-]
-TrustOption = Annotated[
-    Path | None, typer.Option("--trust", help="Trust file: whose signatures count; without one a set is a draft.")
-]
 DocumentsOption = Annotated[
     Path | None, typer.Option("--documents", help="Folder with the governing documents: their own words are printed.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -266,13 +255,13 @@ def diff(
         typer.echo("\n".join(compare.to_lines(found, replayed, asked=bool(replay))))
 
 
-def _rerun(path: Path, ruleset: RuleSet) -> Mapping[str, Again | None] | None:
+def _rerun(path: Path, ruleset: RuleSet, by: RuleSet) -> Mapping[str, Again | None] | None:
     """A session's tables chosen, rounded and attacked again under other rules."""
     from ..base.strict import DATA, read_json  # late: a command loads what it needs
     from ..session.asked import replay_session  # brings numpy and the table engine
 
     evidence = read_json(path, bounds=DATA)
-    return replay_session(evidence, ruleset) if isinstance(evidence, dict) and "outputs" in evidence else None
+    return replay_session(evidence, ruleset, by) if isinstance(evidence, dict) and "outputs" in evidence else None
 
 
 @rules_app.command(epilog="Example: sacro-deltab rules book --out rule-book.html --documents policy/")
@@ -284,18 +273,26 @@ def book(
     short: Annotated[
         bool, typer.Option("--short", help="The booklet for a committee: tables, numbers, ten decisions.")
     ] = False,
+    readings: Annotated[
+        Path | None,
+        typer.Option(
+            "--readings", help="Stored sessions: a page of the decisions by how many of their verdicts each moves."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """One printable, self-contained HTML page: rules, clauses, decisions to sign, examples, change log."""
-    from ..rules.book import book_data, render_book  # late: a command loads what it needs
+    from ..rules import readings as both  # late: a command loads what it needs
+    from ..rules.book import book_data, render_book
     from ..rules.booklet import booklet_data, render_booklet
 
     ruleset = _load(rules, profile)
     words = _words(ruleset, documents)
+    found = None if readings is None else both.weigh(ruleset, [readings], _rerun)
     if as_json:
-        _json(booklet_data(ruleset) if short else book_data(ruleset, words))
+        _json(found or (booklet_data(ruleset) if short else book_data(ruleset, words)))
         return
-    page = render_booklet(ruleset) if short else render_book(ruleset, words)
+    page = both.page(ruleset, found) if found else render_booklet(ruleset) if short else render_book(ruleset, words)
     if out is None:
         sys.stdout.write(page)
         return

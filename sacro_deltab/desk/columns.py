@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from ..outputs import MARK
+from ..outputs import is_mark
 
 MAX_BYTES = 16 * 1024 * 1024  # the airlock limit of OpenSAFELY; larger tables are named, not read
 
@@ -57,8 +57,8 @@ def summarise(table: Table) -> tuple[ColumnSummary, ...]:
 
 def _column(name: str, cells: list[str]) -> ColumnSummary:
     missing = sum(cell == "" for cell in cells)
-    marked = sum(cell == MARK for cell in cells)
-    numbers = [n for n in (_number(c) for c in cells if c not in ("", MARK)) if n is not None]
+    marked = sum(map(is_mark, cells))
+    numbers = [n for n in (_number(c) for c in cells if c and not is_mark(c)) if n is not None]
     plain = len(cells) - missing - marked
     numeric = bool(numbers) and len(numbers) == plain
     if not numeric:

@@ -14,7 +14,7 @@ from ..inert.content import Content
 from ..inert.tabular import _INVISIBLE, MARKS, TableData, number
 from ..kinds.registry import KINDS
 from ..kinds.whole import N_SUBJECTS
-from ..outputs import Cell, Column, OutputDocument
+from ..outputs import Cell, Column, OutputDocument, is_mark
 from .plausible import cells_of_text
 from .schema import document_errors
 
@@ -282,6 +282,6 @@ def stem_of(name: str) -> str:
     return PurePosixPath(name.replace("\\", "/").rsplit("!", 1)[-1]).stem
 
 
-def marked_rows(document: OutputDocument, mark: str) -> frozenset[str]:
+def marked_rows(document: OutputDocument) -> frozenset[str]:
     """Names of rows whose numbers are all the mark."""
-    return frozenset(str(row[0]) for row in document.rows if len(row) > 1 and all(cell == mark for cell in row[1:]))
+    return frozenset(str(row[0]) for row in document.rows if len(row) > 1 and all(map(is_mark, row[1:])))

@@ -24,7 +24,7 @@ from ..base.findings import Effect, Finding
 from ..base.names import plain_signs
 from ..kinds.registry import KINDS
 from ..measure.table_audit import TableAudit
-from ..outputs.document import MARK, Cell, Column, OutputDocument
+from ..outputs import MARK, Cell, Column, OutputDocument, is_mark
 from ..rules import RuleSet, decide
 from ..rules.facts import Fact, Facts, Part, Provider
 from ..rules.types import Action, Decision
@@ -117,7 +117,7 @@ def judge_output(
     marked = None if pattern is None else frozenset(pattern)
     is_table = any(part.kind == CELL_KIND for part in facts.parts)
     primary = _suppressed_by(ask(_without_choice(facts))) if is_table else frozenset()
-    known, chosen, audit = _as_table(facts, table, primary, marked, is_table=is_table)
+    known, chosen, audit = _as_table(facts, table, primary, marked, is_table=is_table, mark=ruleset.mark)
     decision = ask(known)
     suppressed = _suppressed_by(decision) | chosen
     released = transform(document, decision.actions, suppressed)
@@ -154,6 +154,7 @@ def _as_table(
     marked: frozenset[str] | None,
     *,
     is_table: bool,
+    mark: str,
 ) -> tuple[Facts, frozenset[str], TableAudit | None]:
     """The facts with those of the attack on the table, the complementary rows, and the attack itself."""
     chosen = _choose(facts, table, primary, marked) if is_table else frozenset()
@@ -162,6 +163,9 @@ def _as_table(
         printed = primary | chosen if marked is None else marked
         audit = table.audit(printed if is_table else frozenset())
     known = _with_table_facts(facts, primary, chosen, audit, is_table)
+    if is_table:  # a mark that says "few people" would lie of a complement
+        untrue = mark != MARK and bool(chosen - primary)
+        known = known.with_facts(Fact("table.mark_untrue", untrue, Provider.COMPUTED))
     return known.with_facts(Fact("rounding.done", True, Provider.COMPUTED)), chosen, audit
 
 
@@ -192,9 +196,10 @@ def _choose(
 def transform(document: OutputDocument, actions: Sequence[Action], suppressed: frozenset[str]) -> OutputDocument:
     """Mark, then round, then label, in that order (D-52). The input is left as it is."""
     rows = [list(row) for row in document.rows]
+    marks = {action.part: str(action.args["mark"]) for action in actions if action.verb == "suppress"}
     for row in rows:
         if row[0] in suppressed:
-            row[1:] = [MARK] * (len(row) - 1)
+            row[1:] = [marks.get(str(row[0]), MARK)] * (len(row) - 1)
     about = dict(document.about)
     for action in actions:
         if action.verb == "round":
@@ -207,10 +212,11 @@ def transform(document: OutputDocument, actions: Sequence[Action], suppressed: f
             about["labels"] = [*about.get("labels", []), text]
             continue
         for row in rows:
-            if action.part in (None, row[0]) and MARK not in row:
+            if action.part in (None, row[0]) and not any(map(is_mark, row[1:])):
                 row[1:] = [text] * (len(row) - 1)
     if suppressed:
-        about["suppression"] = f"Cells marked {MARK} are withheld; one mark stands for every reason."
+        said = " or ".join(sorted({marks.get(key, MARK) for key in suppressed}))
+        about["suppression"] = f"Cells marked {said} are withheld; one mark stands for every reason."
     return replace(document, rows=tuple(tuple(row) for row in rows), about=about)
 
 
@@ -227,7 +233,7 @@ def verify(
     special = {action.part for action in rounds} - {None}
     for old, row in zip(raw.rows, released.rows, strict=False):
         key = str(row[0])
-        if key in suppressed and any(cell != MARK for cell in row[1:]):
+        if key in suppressed and not all(map(is_mark, row[1:])):
             faults.append(f"row {key!r} is suppressed but shows a number")
         if not KINDS[raw.type].rounded:
             continue
@@ -298,6 +304,7 @@ def _with_table_facts(
     computed = Provider.COMPUTED
     if is_table:
         interior = [p for p in facts.parts if p.kind == CELL_KIND and not _flag(p, "cell.structural_zero")]
+        own = sum(p.key in primary for p in interior)
         gone = sum(p.key in primary or p.key in chosen for p in interior)
         parts = tuple(
             replace(p, facts={**p.facts, "cell.complementary": Fact("cell.complementary", p.key in chosen, computed)})
@@ -308,6 +315,7 @@ def _with_table_facts(
         known = Facts(facts.output_name, facts.output_type, facts.facts, parts)
         known = known.with_facts(
             Fact("table.suppressed_share", gone / len(interior) if interior else 1.0, computed),
+            Fact("table.primary_share", own / len(interior) if interior else 1.0, computed),
             Fact("table.suppressed_cells", gone, computed),
             Fact("table.interior_cells", len(interior), computed),
         )

@@ -15,7 +15,7 @@ from typing import Any
 from ..base.findings import Effect, Finding, note
 from ..kinds.kind import STEP
 from ..kinds.registry import KINDS
-from ..outputs import MARK, OutputDocument
+from ..outputs import OutputDocument, is_mark
 from ..rules.facts import Facts
 from ..rules.model import OutputSpec, RuleSet
 
@@ -26,7 +26,7 @@ def cells_of_text(document: OutputDocument) -> Iterator[Finding]:
     """Value cells that are neither a number, the mark, nor one of the labels that rules put there."""
     for number, row in enumerate(document.rows, start=1):
         for column, cell in zip(document.columns[1:], row[1:], strict=False):
-            if isinstance(cell, str) and cell != MARK and not _LABELS.match(cell):
+            if isinstance(cell, str) and not is_mark(cell) and not _LABELS.match(cell):
                 yield note(
                     "text-in-values",
                     Effect.BLOCK,
@@ -94,7 +94,7 @@ def impossible_values(document: OutputDocument, spec: OutputSpec) -> Iterator[Fi
 
 
 def _marked(row: Sequence[Any]) -> bool:
-    return all(cell == MARK for cell in row[1:])
+    return all(map(is_mark, row[1:]))
 
 
 def linked(

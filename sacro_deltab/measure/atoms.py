@@ -67,7 +67,7 @@ def table_problem(
     return Problem(
         kind="counts" if values is None else "means",
         policy=policy,
-        attacker=Attacker("rounded", True, value_bounds=bounds),
+        attacker=Attacker("rounded", True, flags_primary=policy.marks_small, value_bounds=bounds),
         atom_names=tuple(names),
         atoms=tuple(atoms),
         cells=built,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,8 +14,14 @@ from ..base.canonical import narrow_json
 
 Cell = str | int | float | None
 
-MARK = "*"  # D-28: one mark for primary and complementary cells
+MARK = "*"  # says nothing of a cell; a rule set may let it say that fewer than the minimum are in one (D-28)
+_MARKS = re.compile(r"\*|below [1-9]\d{0,5}")
 SCHEMA_ID = "sacro_deltab/output/1"
+
+
+def is_mark(cell: object) -> bool:
+    """Whether a cell of ours holds the mark of a withheld number; which of the marks the law has is for the judge."""
+    return isinstance(cell, str) and _MARKS.fullmatch(cell) is not None
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,11 @@ class OutputDocument:
                 raise ValueError(f"output {self.name!r}: a row has {len(row)} cells for {width} columns")
         if not all(map(math.isfinite, (c for row in self.rows for c in row if isinstance(c, float)))):
             raise ValueError(f"output {self.name!r}: a value is not finite")
+
+    @property
+    def mark(self) -> str:
+        """The mark of its withheld rows; empty where there are none."""
+        return next((str(cell) for row in self.rows for cell in row[1:] if is_mark(cell)), "")
 
     def __repr__(self) -> str:
         """No number of it: a document before rounding is shown by accident in notebooks."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .coverage import coverage, to_json
-from .describe import effect_word, rule_json, value_words
+from .describe import clause_json, decision_json, effect_word, rule_json, value_words
 from .model import Rule, RuleSet
 
 TEMPLATE = "rule_book.html.j2"
@@ -20,7 +20,7 @@ def book_data(ruleset: RuleSet, words: Mapping[str, str]) -> dict[str, Any]:
         entry = rule_json(ruleset, rule)
         entry["file"] = Path(rule.place.path).name
         entry["examples"] = [_example(e) for e in entry["examples"]]
-        entry["clauses"] = [_clause(ruleset, c, words) for c in rule.source]
+        entry["clauses"] = [clause_json(ruleset, c, words) for c in rule.source]
         entry["decisions"] = [{"id": d, "choose": ruleset.decisions[d].choose} for d in rule.decision]
         entry["marks"] = _marks(ruleset, rule, str(entry["effect"]))
         sections.setdefault(rule.section, []).append(entry)
@@ -46,8 +46,8 @@ def book_data(ruleset: RuleSet, words: Mapping[str, str]) -> dict[str, Any]:
             {"name": f.name, "by": f.by, "means": f.means, "unit": f.unit, "raw": f.raw} for f in ruleset.facts.values()
         ],
         "limits": [{"name": n, "means": m} for n, m in ruleset.limits.items()],
-        "clauses": [_clause_row(ruleset, c, words) for c in ruleset.clauses],
-        "decisions": [_decision(ruleset, d) for d in ruleset.decisions],
+        "clauses": [clause_json(ruleset, c, words) for c in ruleset.clauses],
+        "decisions": [decision_json(ruleset, d) for d in ruleset.decisions],
         "coverage": {k: report[k] for k in ("clauses", "rules", "decisions", "examples")},
         "changes": [dict(change) for change in ruleset.changes],
     }
@@ -88,42 +88,6 @@ def _example(example: Mapping[str, Any]) -> dict[str, Any]:
 def _profile(ruleset: RuleSet) -> dict[str, Any] | None:
     p = ruleset.profile
     return None if p is None else {"id": p.id, "title": p.title, "sha256": p.sha256, "changes": list(p.changes)}
-
-
-def _clause(ruleset: RuleSet, clause_id: str, words: Mapping[str, str]) -> dict[str, Any]:
-    clause = ruleset.clauses[clause_id]
-    return {
-        "id": clause_id,
-        "document": ruleset.documents[clause.document].title,
-        "line": clause.line,
-        "gist": clause.gist,
-        "words": words.get(clause_id),
-    }
-
-
-def _clause_row(ruleset: RuleSet, clause_id: str, words: Mapping[str, str]) -> dict[str, Any]:
-    clause = ruleset.clauses[clause_id]
-    return {
-        **_clause(ruleset, clause_id, words),
-        "kind": clause.kind,
-        "reason": clause.reason,
-        "rules": [r.id for r in ruleset.rules if clause_id in r.source],
-    }
-
-
-def _decision(ruleset: RuleSet, decision_id: str) -> dict[str, Any]:
-    d = ruleset.decisions[decision_id]
-    return {
-        "id": d.id,
-        "ask": d.ask,
-        "choose": d.choose,
-        "instead": d.instead,
-        "reason": d.reason,
-        "direction": d.direction,
-        "clauses": list(d.clauses),
-        "rules": [r.id for r in ruleset.rules if decision_id in r.decision],
-        "signed": None if d.signed is None else dict(d.signed),
-    }
 
 
 def render_book(ruleset: RuleSet, words: Mapping[str, str] | None = None) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .book import render
-from .constants import shown
-from .describe import deed_words
+from .constants import shown, users
+from .describe import decision_json, deed_words
 from .model import Rule, RuleSet
+from .readings import known
 
 TEMPLATE = "booklet.html.j2"
 _FIRST = 10
@@ -44,26 +45,32 @@ def booklet_data(ruleset: RuleSet) -> dict[str, Any]:
         "table": rows,
         "never": never,
         "constants": [
-            {"means": c.means, "value": shown(c), "clause": c.clause, "rules": _users(ruleset, c.name)}
+            {
+                "means": c.means,
+                "value": shown(c),
+                "clause": c.clause,
+                "rules": ", ".join(r.id for r in users(ruleset, c.name)),
+            }
             for c in ruleset.constants.values()
         ],
         "decisions": ranked_decisions(ruleset)[:_FIRST],
         "decisions_all": len(ruleset.decisions),
+        "replayed": known(ruleset),
         "changes": [dict(change) for change in ruleset.changes],
     }
 
 
 def ranked_decisions(ruleset: RuleSet) -> list[dict[str, Any]]:
-    """Unsigned decisions, those first on which most judgements rest: rules in force, each for every kind it judges."""
+    """Unsigned decisions, those first whose other reading moves most stored verdicts (`readings.json`), then those on
+    which most judgements rest: rules in force, each for every kind it judges."""
+    moved = {one["id"]: one for one in known(ruleset).get("ranked", ()) if "moved" in one}
     out = []
     for d in ruleset.decisions.values():
         rules = [r for r in ruleset.rules if r.in_force and d.id in r.decision]
         weight = sum(len(r.outputs) for r in rules)
-        if d.signed is None and weight:
-            entry = {"id": d.id, "ask": d.ask, "choose": d.choose.rstrip("."), "instead": d.instead.rstrip(".")}
-            facts = {"direction": d.direction, "clauses": list(d.clauses), "rules": [r.id for r in rules]}
-            out.append({**entry, **facts, "weight": weight})
-    return sorted(out, key=lambda e: (-int(str(e["weight"])), str(e["id"])))
+        if d.signed is None and (weight or d.id in moved):
+            out.append({**decision_json(ruleset, d.id), "weight": weight, **moved.get(d.id, {"moved": 0})})
+    return sorted(out, key=lambda e: (-e["moved"], 0 if e["moved"] else -e["weight"], e["id"]))
 
 
 def _minimum(rules: tuple[Rule, ...]) -> str:
@@ -92,11 +99,6 @@ def _rounding(rules: tuple[Rule, ...]) -> str:
 def _asked(rules: tuple[Rule, ...]) -> str:
     always = [r.id for r in rules if r.verb == "flag" and not r.when]
     return f"always ({', '.join(always)})" if always else "where a rule says so"
-
-
-def _users(ruleset: RuleSet, name: str) -> str:
-    rules = [r for r in ruleset.rules if name in {c.constant for c in r.conditions} | set(r.deed_constants.values())]
-    return ", ".join(r.id for r in rules)
 
 
 def render_booklet(ruleset: RuleSet) -> str:

@@ -69,10 +69,15 @@ def build(files: dict[str, MarkedFile], problems: list[Problem], constants: dict
         clauses=clauses,
         decisions=_decisions(files["decisions.yaml"], clauses, problems),
         parameters=_parameters(main, problems, constants),
-        mark=words.get("suppression_mark", "*"),
+        mark=_mark(words.get("suppression_mark", "*"), constants),
         constants=constants,
         forms=_forms(files.get("forms.yaml"), clauses, problems),
     )
+
+
+def _mark(text: str, constants: dict[str, Constant]) -> str:
+    """`*`; for `<minimum` the words `below 20`, since viewers take a `<` for markup."""
+    return f"below {constants[text[1:]].value}" if text[1:] in constants else text
 
 
 def _fact(name: str, spec: dict[str, Any], main: MarkedFile, problems: list[Problem]) -> FactSpec:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .marked_yaml import MarkedFile, Problem
-from .model import Constant
+from .model import Constant, Rule, RuleSet
 from .schema_check import did_you_mean
 
 _SUM = re.compile(r"(-?)([a-z][a-z0-9_]*)(?: ([+-]) (\d+))?\Z")
@@ -95,3 +95,8 @@ def shown(constant: Constant) -> str:
     if constant.unit == "share":
         return f"{constant.value * 100:g} %"
     return f"{constant.value:,}" if isinstance(constant.value, int) else f"{constant.value:g}"
+
+
+def users(ruleset: RuleSet, constant: str) -> list[Rule]:
+    """Rules that a named number stands in."""
+    return [r for r in ruleset.rules if constant in {c.constant for c in r.conditions} | {*r.deed_constants.values()}]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from ..base.errors import InputError
 from ..base.findings import Effect
 from .comparators import COMPARATORS
+from .constants import users
 from .limits import named_limit
 from .model import Condition, Constant, Form, Rule, RuleSet
+from .readings import others
 from .schema_check import did_you_mean
 from .strictness import condition_words
 
@@ -167,7 +170,7 @@ def show(ruleset: RuleSet, name: str, words: Mapping[str, str]) -> tuple[list[st
         rule = ruleset.rule(name)
         return _show_rule(ruleset, rule, words), {
             **rule_json(ruleset, rule),
-            "clauses": _clauses_json(ruleset, rule, words),
+            "clauses": [clause_json(ruleset, c, words) for c in rule.source],
         }
     if (form := ruleset.form(name)) is not None:
         return _show_form(ruleset, form, words)
@@ -215,20 +218,35 @@ def explain_type(ruleset: RuleSet, name: str, words: Mapping[str, str]) -> tuple
     return lines, {"output": name, "rules": [rule_json(ruleset, rule) for rule in rules]}
 
 
-def _clauses_json(ruleset: RuleSet, rule: Rule, words: Mapping[str, str]) -> list[dict[str, Any]]:
-    out = []
-    for clause_id in rule.source:
-        clause = ruleset.clauses[clause_id]
-        entry: dict[str, Any] = {
-            "id": clause.id,
-            "document": ruleset.documents[clause.document].title,
-            "line": clause.line,
-            "gist": clause.gist,
-        }
-        if clause_id in words:
-            entry["words"] = words[clause_id]
-        out.append(entry)
-    return out
+def clause_json(ruleset: RuleSet, clause_id: str, words: Mapping[str, str]) -> dict[str, Any]:
+    """A clause as pages and `--json` print it: place, gist, own words where the documents are at hand, and rules."""
+    clause = ruleset.clauses[clause_id]
+    return {
+        "id": clause.id,
+        "document": ruleset.documents[clause.document].title,
+        "line": clause.line,
+        "gist": clause.gist,
+        "words": words.get(clause_id),
+        "kind": clause.kind,
+        "reason": clause.reason,
+        "rules": [r.id for r in ruleset.rules if clause_id in r.source],
+    }
+
+
+def decision_json(ruleset: RuleSet, decision_id: str) -> dict[str, Any]:
+    """A decision as pages and `--json` print it."""
+    d = ruleset.decisions[decision_id]
+    return {
+        "id": d.id,
+        "ask": d.ask,
+        "choose": d.choose,
+        "instead": d.instead,
+        "reason": d.reason,
+        "direction": d.direction,
+        "clauses": list(d.clauses),
+        "rules": [r.id for r in ruleset.rules if decision_id in r.decision],
+        "signed": None if d.signed is None else dict(d.signed),
+    }
 
 
 def clause_lines(ruleset: RuleSet, clause_id: str, words: Mapping[str, str]) -> list[str]:
@@ -288,59 +306,34 @@ def form_json(form: Form) -> dict[str, Any]:
 
 def _show_constant(ruleset: RuleSet, constant: Constant) -> tuple[list[str], dict[str, Any]]:
     """A named number and the rules that use it."""
-    users = [
-        r for r in ruleset.rules if constant.name in {c.constant for c in r.conditions} | set(r.deed_constants.values())
-    ]
     unit = "" if constant.unit == "number" else f" {constant.unit}"
     lines = [f"{constant.name}: {constant.value}{unit} ({constant.clause})", constant.means, "Used by:"]
     data = {
         "constant": constant.name,
         "value": constant.value,
         "clause": constant.clause,
-        "rules": [r.id for r in users],
+        "rules": [r.id for r in users(ruleset, constant.name)],
     }
-    return [*lines, *(f"  {r.id}  {r.title}" for r in users)], data
+    return [*lines, *(f"  {r.id}  {r.title}" for r in users(ruleset, constant.name))], data
 
 
 def _show_decision(ruleset: RuleSet, name: str) -> tuple[list[str], dict[str, Any]]:
-    d = ruleset.decisions[name]
-    rules = [r.id for r in ruleset.rules if name in r.decision]
+    d, data = ruleset.decisions[name], decision_json(ruleset, name)
     lines = [f"{name}  {d.ask}", f"chosen: {d.choose}", f"not taken: {d.instead}"]
     lines += [f"reason: {d.reason}"] if d.reason else []
     lines += [f"{d.direction} than the documents' words."] if d.direction else []
-    lines += [f"clauses: {', '.join(d.clauses)}", f"rules: {', '.join(rules) or 'none'}"]
-    lines.append(f"signed: {d.signed['name'] if d.signed else 'nobody yet'}")
-    data = {
-        "id": name,
-        "ask": d.ask,
-        "choose": d.choose,
-        "instead": d.instead,
-        "reason": d.reason,
-        "direction": d.direction,
-        "clauses": list(d.clauses),
-        "rules": rules,
-        "signed": dict(d.signed) if d.signed else None,
-    }
-    return lines, data
+    if (other := others(ruleset).get(name)) is not None:
+        body = other if isinstance(other, str) else json.dumps(other, ensure_ascii=False)
+        lines.append(f"the reading not taken, {'not replayed' if other is body else 'as a layer'}: {body}")
+    lines += [f"clauses: {', '.join(d.clauses)}", f"rules: {', '.join(data['rules']) or 'none'}"]
+    return [*lines, f"signed: {d.signed['name'] if d.signed else 'nobody yet'}"], data
 
 
 def _show_clause(ruleset: RuleSet, name: str, words: Mapping[str, str]) -> tuple[list[str], dict[str, Any]]:
-    clause = ruleset.clauses[name]
-    rules = [r for r in ruleset.rules if name in r.source]
+    clause, data = ruleset.clauses[name], clause_json(ruleset, name, words)
     lines = clause_lines(ruleset, name, words)
-    if rules:
-        lines += ["Rules:", *(f"  {r.id}  {r.title}" for r in rules)]
+    if data["rules"]:
+        lines += ["Rules:", *(f"  {r}  {ruleset.rule(r).title}" for r in data["rules"])]
     else:
         lines.append(f"No rule: {clause.kind}; {clause.reason}")
-    data: dict[str, Any] = {
-        "id": name,
-        "document": ruleset.documents[clause.document].title,
-        "line": clause.line,
-        "kind": clause.kind,
-        "gist": clause.gist,
-        "reason": clause.reason,
-        "rules": [r.id for r in rules],
-    }
-    if name in words:
-        data["words"] = words[name]
     return lines, data

@@ -182,7 +182,11 @@ def _actions(
     for key in sorted(hidden - set(marks)):
         marks[key] = complement_rules
     order = [p.key for p in scope.facts.parts]
-    done = [Action("suppress", k, {"mark": ruleset.mark}, tuple(marks[k])) for k in sorted(marks, key=order.index)]
+    groups = {p.key for p in scope.facts.parts if p.kind == "cell"}  # a percentile is of all people: its mark says no N
+    done = [
+        Action("suppress", k, {"mark": ruleset.mark if k in groups else "*"}, tuple(marks[k]))
+        for k in sorted(marks, key=order.index)
+    ]
     ranks = ["suppress_complement", "withhold", "round", "label"]
     rest = [Action(verb, part, args, tuple(ids)) for (verb, part, _), (args, ids) in later.items()]
     return (*done, *sorted(rest, key=lambda a: ranks.index(a.verb)))

@@ -6,6 +6,7 @@ Whatever lets more through (a looser number, a retired rule, a new kind of outpu
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from typing import Any
 from ..base.digests import sha256_hex
 from ..base.errors import RuleSetError
 from ..base.opening import read_file
-from .constants import put_in_place
+from .constants import put_in_place, users
 from .digests import decision_digest, semantic_digest
 from .facts import FactValue
 from .fits import misfit, read_parameter
@@ -26,10 +27,10 @@ from .loader import first_at_each_place, load_base, raise_problems
 from .marked_yaml import MarkedFile, Problem, read_marked
 from .model import Layer, Loosened, ParameterValue, Rule, RuleSet, Stack
 from .schema_check import check, did_you_mean
-from .seals import NOBODY, Seals, beside, within
+from .seals import EVERYBODY, NOBODY, Seals, beside, within
 
 LEVELS = ("network", "tre", "project")
-_ADDS = {"rules", "kinds", "facts", "sources", "decisions"}
+_ADDS = {"rules", "kinds", "facts", "sources", "decisions", "suppression_mark"}
 _ENTRY = re.compile(r"^\s*- +\{? *rule: *[\"']?([A-Z]{2}-\d{2,})")
 
 
@@ -118,6 +119,14 @@ def lay(base: RuleSet, top: Path, seals: Seals = NOBODY) -> RuleSet:
     return _laid(base, _files(base, top), seals)
 
 
+def supposing(base: RuleSet, name: str, body: Mapping[str, Any]) -> RuleSet:
+    """The law with the body of a layer as if the committee had signed it: to try a reading out, never to judge."""
+    on = {"id": base.id, "version": base.version, "sha256": semantic_digest(base)}
+    head = {"id": name.lower(), "level": "project", "title": name, "version": "1", "on": on}
+    text = json.dumps({"layer": head, **body}, ensure_ascii=False).encode()
+    return _laid(base, [_read(Path(name), text)], EVERYBODY)
+
+
 def _files(base: RuleSet, top: Path) -> list[_File]:
     """The layer's file and those below it, lowest first."""
     files = [_read(top)]
@@ -142,8 +151,8 @@ def layer_id(path: Path) -> str:
     return str(_read(path).head["id"])
 
 
-def _read(path: Path) -> _File:
-    raw = read_file(path)
+def _read(path: Path, text: bytes | None = None) -> _File:
+    raw = read_file(path) if text is None else text
     marked = read_marked(path, str(path), raw=raw)
     if marked.data is not None and check(marked, "layer") and ("layer" in marked.data) == ("profile" in marked.data):
         marked.problems.append(Problem(marked.place(), "a layer has the header 'layer' (or, from 0.1, 'profile')"))
@@ -224,10 +233,9 @@ def _constants(below: RuleSet, top: _File, signed: bool) -> tuple[list[str], lis
             if not signed:
                 what = f"loosens the constant {words}: only a layer that the committee signed may"
                 top.wrong(what, "constants", name)
-            users = [
-                r for r in below.rules if name in {c.constant for c in r.conditions} | {*r.deed_constants.values()}
-            ]
-            loosened.append(Loosened(top.head["id"], words, frozenset().union(*(r.outputs for r in users))))
+            loosened.append(
+                Loosened(top.head["id"], words, frozenset().union(*(r.outputs for r in users(below, name))))
+            )
         said.append(words)
     return said, loosened
 
@@ -260,7 +268,8 @@ def _new(below: RuleSet, whole: RuleSet) -> list[str]:
         "clause": whole.clauses.keys() - below.clauses.keys(),
         "decision": whole.decisions.keys() - below.decisions.keys(),
     }
-    return rules + [f"{what} {k} added" for what, names in more.items() for k in sorted(names)]
+    mark = [f"the mark {below.mark} → {whole.mark}"] if whole.mark != below.mark else []
+    return rules + mark + [f"{what} {k} added" for what, names in more.items() for k in sorted(names)]
 
 
 def _added(below: RuleSet, whole: RuleSet, top: _File, signed: bool) -> list[Loosened]:
@@ -270,6 +279,11 @@ def _added(below: RuleSet, whole: RuleSet, top: _File, signed: bool) -> list[Loo
         if not signed:
             top.wrong(f"adds the kind {kind}: only a layer that the committee signed may", "kinds", kind)
         out.append(Loosened(top.head["id"], f"kind {kind} added", frozenset({kind})))
+    if whole.mark != below.mark:
+        if not signed and "suppression_mark" in top.marked.data:
+            top.wrong("lets a mark tell how many: only a layer that the committee signed may", "suppression_mark")
+        tables = frozenset(r for rule in whole.rules if rule.for_each == "cell" for r in rule.outputs)
+        out.append(Loosened(top.head["id"], f"the mark {below.mark} → {whole.mark}", tables))
     known = {r.id for r in below.rules}
     for rule in whole.rules:
         if rule.id not in known and rule.deed == "round" and rule.outputs & below.output_types and not signed:

@@ -19,6 +19,7 @@ from .marked_yaml import MarkedFile, Problem, read_marked
 from .model import Constant, Place, RuleSet
 from .schema_check import VERBS, check, did_you_mean
 
+_BESIDE = ("requirements.yaml", "readings.yaml")
 _SPECIAL = ("ruleset.yaml", "decisions.yaml", "sources.yaml")
 _ENTRIES = {  # the line that names an entry of a file, for problems of the text
     "decisions.yaml": re.compile(r"^  (D-\d+):"),
@@ -64,8 +65,8 @@ def find_folder(source: str | Path | None) -> Path:
 
 
 def rule_files(folder: Path) -> list[Path]:
-    """The files that make up a rule set, in order; profiles, waivers and requirements are not part of it."""
-    return sorted(p for p in folder.glob("*.yaml") if p.is_file() and p.name != "requirements.yaml")
+    """The files that make up a rule set, in order; what it is proved and tried with, layers and waivers are no part."""
+    return sorted(p for p in folder.glob("*.yaml") if p.is_file() and p.name not in _BESIDE)
 
 
 def digest(files: Mapping[str, bytes]) -> str:
@@ -216,6 +217,8 @@ def _add_layer(draft: Draft, path: str, content: bytes) -> None:
             if name in words:
                 draft.problem(marked.key_place(key, name), f"{name} is known below: a layer adds what is new")
             words[name] = spec
+    if main is not None and "suppression_mark" in data:
+        main.data["vocabulary"]["suppression_mark"] = data["suppression_mark"]
     for key in ("sources", "decisions"):
         book = draft.files.get(f"{key}.yaml")
         marked.data = {key: data.get(key, {})}

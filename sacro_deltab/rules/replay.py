@@ -27,9 +27,11 @@ class Again:
 
     effect: str
     marked: frozenset[str]
+    derivable: frozenset[str] = frozenset()  # marked groups that a reader works out, by the law compared with
 
 
-Rerun = Callable[[Path, RuleSet], Mapping[str, Again | None] | None]  # of one evidence file; None: it cannot be known
+# of one evidence file under a law, attacked as another law has it; None: it cannot be known
+Rerun = Callable[[Path, RuleSet, RuleSet], Mapping[str, Again | None] | None]
 
 
 @dataclass(frozen=True)
@@ -43,16 +45,25 @@ class Replayed:
     shown: frozenset[str] = frozenset()
     marked: frozenset[str] = frozenset()
     why: str = ""
+    derivable: frozenset[str] = frozenset()
 
     @property
     def changed(self) -> bool:
         """Whether the effect, or what a reader sees of the groups, differs."""
-        return self.before != self.after or bool(self.shown or self.marked)
+        return self.before != self.after or bool(self.shown or self.marked or self.derivable)
+
+    @property
+    def leaves(self) -> int:
+        """Above 0 where more leaves than before, or without a person, or with groups readable; below 0 where less."""
+        inside, free = Effect.WITHHOLD.rank, Effect.SUPPRESS.rank
+        before, after = (sorted((inside, Effect(e).rank, free))[1] for e in (self.before, self.after))
+        return after - before or len(self.shown | self.derivable) - len(self.marked)
 
     def groups(self) -> str:
         """The groups that a reader sees otherwise, in words."""
         said = [f"shows {', '.join(sorted(self.shown))}"] if self.shown else []
         said += [f"marks {', '.join(sorted(self.marked))}"] if self.marked else []
+        said += [f"lets {', '.join(sorted(self.derivable))} be worked out"] if self.derivable else []
         return f" ({'; '.join(said)})" if said else ""
 
 
@@ -83,7 +94,7 @@ def replay(old: RuleSet, new: RuleSet, folders: list[Path], rerun: Rerun | None 
 def _both(
     path: Path, old: RuleSet, new: RuleSet, rerun: Rerun
 ) -> tuple[Mapping[str, Again | None], Mapping[str, Again | None]] | None:
-    before, after = rerun(path, old), rerun(path, new)
+    before, after = rerun(path, old, old), rerun(path, new, old)
     return None if before is None or after is None else (before, after)
 
 
@@ -94,7 +105,7 @@ def _again(path: Path, facts: Facts, old: RuleSet, before: Again | None, after: 
     leaves = {Effect.BLOCK.value, Effect.WITHHOLD.value}
     shown = before.marked - after.marked if after.effect not in leaves else frozenset()
     marked = after.marked - before.marked if before.effect not in leaves else frozenset()
-    return Replayed(str(path), facts.output_name, before.effect, after.effect, shown, marked)
+    return Replayed(str(path), facts.output_name, before.effect, after.effect, shown, marked, derivable=after.derivable)
 
 
 def _is_table(ruleset: RuleSet, facts: Facts) -> bool:

@@ -24,7 +24,7 @@ from ..base.names import RESERVED
 from ..base.strict import DATA, parse
 from ..base.verdicts import VERDICTS
 from ..build.record import CELL_CHECK
-from ..outputs.document import MARK
+from ..outputs import is_mark
 
 _FILE = re.compile(r"^[a-z0-9][a-z0-9_-]{0,79}\.(csv|json|png)$")
 _ACRO_FILE = re.compile(r"^output_\d+(_\d+)?\.csv$")
@@ -222,5 +222,5 @@ def _check_cells(draft: Draft, fail: Any) -> None:
     for place in cells[CELL_CHECK]:
         if len(place) != 2 or not (0 <= place[0] < len(rows) and 0 <= place[1] < len(rows[0]) - 1):
             fail("sdc", "a marked cell lies outside the table")
-        elif rows[place[0]][place[1] + 1] != MARK:
+        elif not is_mark(rows[place[0]][place[1] + 1]):
             fail("sdc", "a marked cell shows a number")

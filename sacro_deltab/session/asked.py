@@ -8,7 +8,7 @@ a model's training people, earlier releases) is said to be unknown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -130,10 +130,13 @@ def _sums(column: Floats, atom: Ints, first: Ints) -> list[list[float] | None]:
 # --- the other way ----------------------------------------------------------------------------------------------------
 
 
-def replay_session(evidence: Mapping[str, Any], ruleset: RuleSet) -> dict[str, Again | None] | None:
+def replay_session(
+    evidence: Mapping[str, Any], ruleset: RuleSet, by: RuleSet | None = None
+) -> dict[str, Again | None] | None:
     """Every output of a session that says numbers to be attacked, under other rules; None for what cannot be known.
 
-    None altogether where the evidence holds no `asked` block.
+    None altogether where the evidence holds no `asked` block. `by`: the law by whose attacker a marked group counts
+    as derivable from what then leaves.
     """
     block = evidence.get("asked")
     if not isinstance(block, Mapping):
@@ -152,9 +155,29 @@ def replay_session(evidence: Mapping[str, Any], ruleset: RuleSet) -> dict[str, A
             judged = top.judged[name]
             linked.publish(wanted[name].cells, judged.suppressed, judged.complementary, wanted[name].moments)
     told = {name: _told(planner, wanted[name], top.judged.get(name) if name in top.names else None) for name in wanted}
+    if by is not None:
+        found = _worked_out(by, linked)
+        told = {n: replace(t, derivable=found(t.marked, wanted[n])) for n, t in told.items()}
     made = evidence["session"]
     own = made["rule_set"]["sha256"] == ruleset.sha256 and made["profile"] == _layer(ruleset)
     return {n: None if own and t.effect != entries[n]["decision"]["effect"] else t for n, t in told.items()}
+
+
+def _worked_out(by: RuleSet, linked: LinkedTables) -> Callable[[frozenset[str], Candidate], frozenset[str]]:
+    """What another law's attacker works out of an output's marked groups, from all that leaves."""
+    seen = LinkedTables(TablePolicy.from_parameters(by.parameters), values=linked.values)
+    cells, gone = tuple(linked.cells.values()), frozenset(linked.suppressed)
+    moments = tuple(m for told in linked.moments.values() for m in told)
+    found = Context(seen, cells, moments).attack(gone)
+    least = seen.policy.min_n
+    printed = any(0 < c.members.size < least for c in cells if c.id not in gone)  # itself small: no news
+    union = {f"a group of fewer than {least}"} if found.groups and not printed else set()
+
+    def of(marked: frozenset[str], candidate: Candidate) -> frozenset[str]:
+        fallen = {c.key for c in candidate.cells if c.id in found.fallen & gone}
+        return (marked & fallen) | (union if marked and any(c.id in gone for c in candidate.cells) else set())
+
+    return of
 
 
 def _layer(ruleset: RuleSet) -> dict[str, str] | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..kinds.registry import KINDS
 from ..measure.numbers import Earlier, PrintedCell, Trace, labels_of, member_sets
-from ..outputs.document import MARK, OutputDocument
+from ..outputs import OutputDocument, is_mark
 from ..outputs.parameters import GIVE_DELTAS
 from ..rules.facts import Fact, FactValue, Provider
 from .entries import Candidate, Entry
@@ -262,8 +262,8 @@ def _printed(entry: Entry | None, key: str | None) -> dict[str, float | int | st
     if key is None:
         places = [i for i, column in enumerate(entry.document.columns) if column.role == "value"]
         at = places[0] if places else 1
-        return {str(row[0]): None if row[at] == MARK else row[at] for row in entry.document.rows}
-    return {head: None if value == MARK else value for head, value in _row(entry.document, key).items()}
+        return {str(row[0]): None if is_mark(row[at]) else row[at] for row in entry.document.rows}
+    return {head: None if is_mark(value) else value for head, value in _row(entry.document, key).items()}
 
 
 def _row(document: OutputDocument, key: str) -> dict[str, Any]:

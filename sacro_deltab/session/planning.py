@@ -18,7 +18,7 @@ from ..judging.shape import shaped
 from ..measure.context import Attacked, Context
 from ..measure.linked import LinkedTables
 from ..measure.table_audit import TableAudit
-from ..outputs.document import MARK
+from ..outputs import is_mark
 from ..rules import RuleSet, Waiver
 from .entries import Candidate
 
@@ -65,7 +65,9 @@ class Outcome:
     def shown(self) -> int:
         """Rows of numbers that leave."""
         documents = (judged.document for judged in self.judged.values())
-        return sum(MARK not in row for document in documents if document is not None for row in document.rows)
+        return sum(
+            not any(map(is_mark, row[1:])) for document in documents if document is not None for row in document.rows
+        )
 
 
 @dataclass

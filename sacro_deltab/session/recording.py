@@ -17,7 +17,6 @@ from ..judging.shape import shaped
 from ..measure.context import Context
 from ..measure.mapped import mapped
 from ..measure.numbers import with_output
-from ..outputs.document import MARK
 from ..outputs.parameters import GIVE_DELTAS
 from ..rules import decision_to_json, outside_findings
 from ..rules.facts import Facts
@@ -70,7 +69,7 @@ def entry_of(session: SessionCore, candidate: Candidate, judged: Judged, notes: 
             judged.status,
             told,
             rule_set=session.ruleset.name,
-            marked=document is not None and any(MARK in row for row in document.rows),
+            marked="" if document is None else document.mark,
         ),
         kept_inside=document is None,
         facts=judged.facts,

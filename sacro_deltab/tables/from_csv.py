@@ -17,7 +17,9 @@ from ..base.errors import InputError, UnreadableError
 from .problem_json import LARGEST_N
 from .solver import INF, Model
 
-MARK = re.compile(r"|\*+|[-–—.]+|[xscX]|n/?a|<\s*\d{1,6}|[\[(]?(redacted|suppressed|withheld|masked)[\])]?", re.I)
+MARK = re.compile(
+    r"|\*+|[-–—.]+|[xscX]|n/?a|(?:<\s*|below )\d{1,6}|[\[(]?(redacted|suppressed|withheld|masked)[\])]?", re.I
+)
 TOTAL = re.compile(r"(grand )?totals?|all|sum|overall|everybody", re.I)
 LIMIT = 16 * 2**20
 _STEP = "write counts, a mark like * or [REDACTED] for what is withheld, and totals in a row or column called Total"

@@ -51,6 +51,8 @@ class TablePolicy:
         Largest share of the sum of absolute values one person may hold; `None`: not tested.
     ties
         How an N half-way between two steps is rounded; matters for even bases only.
+    marks_small
+        Whether the mark of a withheld cell says that fewer than `min_n` people are in it.
     """
 
     min_n: int
@@ -64,6 +66,7 @@ class TablePolicy:
     value_bounds: tuple[float, float] | None = None
     dominance_share: Fraction | None = None
     ties: str = "even"
+    marks_small: bool = False
 
     def __post_init__(self) -> None:
         if self.min_n < 1 or self.n_round_base < 1 or self.n_round_below < 0:
@@ -99,6 +102,7 @@ class TablePolicy:
             n_round_below=int(parameters.get("round_n_below", 0)),
             mean_decimals=int(parameters.get("mean_decimals", 1)),
             value_bounds=None if not bounds else (float(bounds[0]), float(bounds[1])),
+            marks_small=str(parameters.get("suppression_mark", "*")).startswith("below "),
             dominance_share=None if dominance is None else as_share(dominance, "dominance_share"),
         )
 

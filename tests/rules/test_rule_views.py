@@ -147,12 +147,16 @@ def test_the_booklet_has_the_documents_tables_with_live_numbers(tmp_path):
     assert rows["β₁ regression coefficients"]["minimum"] == "100"
     assert rows["Mean delta by sex"]["minimum"] == "20; 20 in each cell"
     assert len(booklet_data(ruleset)["decisions"]) == 10
-    weights = [d["weight"] for d in ranked_decisions(ruleset)]
-    assert weights == sorted(weights, reverse=True)
+    moved = [d["moved"] for d in ranked_decisions(ruleset)]
+    assert moved[0] > 0
+    assert moved == sorted(moved, reverse=True)
     copy = copy_rules(tmp_path)
     change(copy, "ruleset.yaml", "minimum: {value: 20", "minimum: {value: 30")
     rows = {row["label"]: row for row in booklet_data(load_ruleset(copy))["table"]}
     assert rows["Mean delta by sex"]["minimum"] == "30; 30 in each cell"
+    (copy / "readings.json").unlink(missing_ok=True)
+    weights = [d["weight"] for d in ranked_decisions(load_ruleset(copy))]  # no stored verdicts beside a copy
+    assert weights == sorted(weights, reverse=True)
 
 
 def test_pins_of_declared_facts_list_what_they_silence(tmp_path):

@@ -10,7 +10,7 @@ from sacro_deltab.base.errors import InputError
 from sacro_deltab.judging.judge import judge_output, transform, verify
 from sacro_deltab.kinds import documents as build
 from sacro_deltab.measure.table_audit import TableAudit
-from sacro_deltab.outputs.document import MARK, OutputDocument
+from sacro_deltab.outputs import MARK, OutputDocument
 from sacro_deltab.rules import load_ruleset
 from sacro_deltab.rules.facts import Fact, Facts, Part, Provider, facts_from_json, facts_to_json
 from sacro_deltab.rules.types import Action

@@ -124,7 +124,7 @@ def test_summary_words_and_chip() -> None:
     text = summary("fail", told_of([finding]), rule_set="r 1", marked=True)
     assert text == "fail; too few, below below 20"
     assert summary("pass", [], rule_set="r 1", marked=False) == "pass; meets r 1"
-    assert summary("pass", [], rule_set="r 1", marked=True) == "pass; cells marked * are withheld"
+    assert summary("pass", [], rule_set="r 1", marked="*") == "pass; cells marked * are withheld"
     assert "7" not in text
 
 

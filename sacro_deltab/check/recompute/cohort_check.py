@@ -17,7 +17,7 @@ from ...kinds.kind import Measured
 from ...kinds.registry import KINDS
 from ...measure.context import Context
 from ...measure.linked import LinkedTables
-from ...outputs import MARK, OutputDocument
+from ...outputs import OutputDocument
 from ...rules.facts import Facts, Part
 from ...tables import TablePolicy
 from .cohort_deltas import DeltaSources, Source
@@ -30,7 +30,13 @@ _STEP = "Find out whether the cohort or the evidence was changed, then run the s
 _OWN = frozenset(
     {
         *("output.known", "output.format", "output.rows", "shape.length", "rounding.done", "cell.complementary"),
-        *("table.interior_cells", "table.suppressed_cells", "table.suppressed_share"),
+        *(
+            "table.interior_cells",
+            "table.suppressed_cells",
+            "table.suppressed_share",
+            "table.primary_share",
+            "table.mark_untrue",
+        ),
     }
 )
 _ATTACKED = frozenset({"table.recoverable_cells", "package.recoverable_cells"})
@@ -150,7 +156,7 @@ class CohortFacts:
 
     def publish(self, raw: OutputDocument, found: Measured, source: Source | None, judged: Judged) -> None:
         """Remember what a judged file prints."""
-        marked = marked_rows(raw, MARK)
+        marked = marked_rows(raw)
         self.tables.publish(printed_cells(raw, found, source), marked, judged.complementary)
 
     @cached_property
