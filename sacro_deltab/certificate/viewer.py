@@ -93,6 +93,16 @@ def _comment_digest(comment: object) -> str:
     return sha256_hex(canonical_json(comment))
 
 
+def _packed_digest(record: Mapping[str, Any], own: Set[str]) -> str | None:
+    """Digest of what is packed of a record of others in which somebody chose a text; None where it is packed whole."""
+    try:
+        if {str(f["name"]) for f in record["files"]} <= own or not set(free_texts(record)) - {"uid"}:
+            return None
+        return _ordered(_fixed(blanked(record)))
+    except (KeyError, TypeError):  # not of ACRO's form: the check has failed it, and nothing of it is packed
+        return None
+
+
 def record_digests(results: Mapping[str, Any], own: Set[str]) -> dict[str, Any]:
     """What a statement keeps of results.json, so that a rewritten one can still be checked record by record.
 
@@ -110,9 +120,9 @@ def record_digests(results: Mapping[str, Any], own: Set[str]) -> dict[str, Any]:
                 "status": str(record.get("status")),
                 "comments": [_comment_digest(c) for c in comments] if isinstance(comments, list) else [],
             }
-            others = not {str(f["name"]) for f in record["files"]} <= own
-            if others and set(free_texts(record)) - {"uid"}:
-                blank[str(uid)] = _ordered(_fixed(blanked(record)))
+            packed = _packed_digest(record, own)
+            if packed is not None:
+                blank[str(uid)] = packed
     more = {"blanked": blank} if blank else {}
     return {"head_sha256": _ordered({key: results.get(key) for key in _HEAD}), "records": out, **more}
 

@@ -279,7 +279,7 @@ def _check_results_folder(
     report.folder_findings += faults
     report.folder_findings += unlisted_findings(entries, records)
     files = _read_listed(root, records, entries, report, limits)
-    if data != as_found:
+    if data != as_found and not faults:
         report.folder_findings += viewer_findings(value, as_found, files)
     listed = {**files, "results.json": Snapshot.of_bytes("results.json", data)}
     report.folder_findings += checksum_findings(root, entries, listed, limits)

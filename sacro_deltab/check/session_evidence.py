@@ -62,7 +62,8 @@ def _evidence_errors(data: Any) -> list[str]:
         if not isinstance(facts, dict) or not _facts_hold(facts):
             errors.append(f"outputs/{index}/facts: not named facts with a value and who said it")
             continue
-        shells.append({**entry, "facts": {**facts, "facts": {}, "parts": []}, "decision": {}, "raw": None})
+        decision: dict[str, Any] | None = {} if isinstance(entry.get("decision"), dict) else None  # compared as a whole
+        shells.append({**entry, "facts": {**facts, "facts": {}, "parts": []}, "decision": decision, "raw": None})
     return errors or evidence_errors({**data, "outputs": shells})
 
 

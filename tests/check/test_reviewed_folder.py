@@ -71,6 +71,8 @@ EDITS: dict[str, Edit] = {
     "a comment": lambda d: _first(d)["comments"].append("Output Checker: 61.5"),
     "a record's own field": lambda d: _first(d).update(command="61.5"),
     "a record gone": lambda d: d["results"].pop(next(iter(d["results"]))),
+    "a file without a name": lambda d: _first(d)["files"][0].pop("name"),
+    "a file that is none": lambda d: _first(d)["files"].append(61.5),
     "no summary": lambda d: d.pop("reviewer_summary"),
 }  # fmt: skip
 
@@ -81,4 +83,5 @@ def _first(data: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("name", EDITS)
 def test_anything_else_is_refused(honest: Folder, tmp_path: Path, name: str) -> None:
-    assert clicked(honest, tmp_path, edit=EDITS[name]).verdict == "fail"
+    report = clicked(honest, tmp_path, edit=EDITS[name])
+    assert report.verdict == "fail" and "broke off" not in told(report)
