@@ -46,7 +46,7 @@ def make(
     )  # fmt: skip
     known = np.where(np.isfinite(error)[:, None], np.column_stack([predicted, ages, error]), np.nan)
     trace = Trace(document.name, CV_MAE, ("predicted age", "age", LABEL), known, ((0, 1),))
-    facts = computed(n=few, value=value) | inside.own(columns=(names, features))
+    facts = computed(n=few, value=value) | inside.own(columns=(["age", *names], np.column_stack([ages, features])))
     return [Made(document, facts, few, (Part("row", LABEL, {}, value),), trace=trace)]
 
 

@@ -99,6 +99,8 @@ def measured(
     statistic: str,
     more: Mapping[str, Fact],
     of: Any | None = None,
+    column: str | None = None,
+    said: Mapping[str, str] | None = None,
 ) -> Made:
     """The document, facts and cells of one statistic by some groups; without values people are counted."""
     parts = cell_parts(grouping, people, statistic)
@@ -106,7 +108,8 @@ def measured(
     document = documents.group_table(
         kind, stem, title, grouping.labels, [int(part.facts["cell.n"].value) for part in parts],
         None if people is None else [part.value for part in parts], group_column=_column(grouping),
-        value_column=_WORDS[statistic][1], about=inside.about(of, statistic=statistic, groups=grouping.name),
+        value_column=column or _WORDS[statistic][1],
+        about=inside.about(of, statistic=statistic, groups=grouping.name, **(said or {})),
     )  # fmt: skip
     variable = None if people is None else inside.variable(people)
     counted = grouping.codes >= 0 if people is None else np.isfinite(people)

@@ -78,7 +78,8 @@ def make(
     parts = tuple(Part("row", label, {}, value) for label, value in numbers.items())
     # The absolute error is told of the same people as the squared one, which the moments of these two columns give.
     trace = Trace(document.name, ERRORS, ("predicted age", "age"), known, ((0, 1),))
-    return [Made(document, computed(n=few), few, parts, trace=trace)]
+    own = inside.own(values=found - ages, columns=(["age"], ages[:, None]))
+    return [Made(document, own | computed(n=few), few, parts, trace=trace)]
 
 
 KINDS = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.errors import RefusedError
+from ..base.errors import InputError, RefusedError
 from ..cohort import Cohort, Repair
 from ..cohort.people import Fill
 from ..measure.grouping import AgeBands
@@ -39,7 +39,7 @@ def release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) ->
         yield "deltas were made elsewhere: whose model gave them is somebody's word, and no weights are asked for"
         if predicted is not None:
             validated = "people of this cohort; how the model was made is declared"
-            session.release_prediction_error(predicted, cohort.age, validated=validated)
+            yield from _errors(session, plan, predicted, cohort.age, validated)
         yield from _statistics(session, plan, cohort, deltas, None, say)
         return
     if plan.epsilon is None:
@@ -83,8 +83,22 @@ def release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) ->
         f"are asked for{by_construction}"
     )
     if not session.budget.n_is_secret():
-        session.release_prediction_error(fitted.predicted, cohort.age, validated=fitted.validated, where=where)
+        yield from _errors(session, plan, fitted.predicted, cohort.age, fitted.validated, where)
     yield from _statistics(session, plan, cohort, fitted.deltas, None, say)
+
+
+def _errors(
+    session: DeltabSession, plan: Plan, predicted: Any, ages: Any, validated: str, where: Where = None
+) -> Iterator[str]:
+    """How well ages are predicted: errors, and calibration in bands of age."""
+    for kind in ("prediction_error", "calibration"):
+        try:
+            entry, *_ = session.release(kind, predicted, ages, validated=validated, where=where)
+        except (InputError, RefusedError) as error:
+            yield f"no {kind.replace('_', ' ')}: {error.what}"
+            continue
+        if plan.plots and kind == "calibration" and entry.document is not None:
+            session.release_plot(entry)
 
 
 def _of_model(session: DeltabSession, plan: Plan, cohort: Cohort, model: Any, say: Say) -> Iterator[str]:

@@ -92,7 +92,8 @@ def test_without_noise_deltas_and_errors_are_cross_validated(
     assert code in (0, 1, 3) and words in out and ("0 by construction" in out) is in_sample, err
     evidence = json.loads((files / "outputs" / "inside" / "evidence.json").read_text())
     raw = {one["name"]: one["raw"] for one in evidence["outputs"]}
-    assert {raw[name]["about"]["validated"] for name in ("prediction_error", "delta_mean", "delta_sd")} == {words}
+    assert {raw[name]["about"]["validated"] for name in ("prediction_error", "calibration", "delta_sd")} == {words}
+    assert [row[0] for row in raw["calibration"]["rows"]] == [f"{a} to under {a + 10}" for a in (40, 50, 60, 70, 80)]
     assert (abs(raw["delta_mean"]["rows"][0][1]) < 1e-9) is in_sample
 
     model = BrainAgeDelta(20).fit(x, AGE)
