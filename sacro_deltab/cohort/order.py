@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,67 @@ class RowOrder:
     def __init__(self, *first: Any, ids: Any | None = None) -> None:
         self._index: pd.Index[Any] | None = None
         self._ids = None if ids is None else ids
+        self._table: pd.DataFrame | None = None
         for value in first:
             self.placed(value)
+
+    def know(self, table: Any) -> None:
+        """Columns that are called by their names from now on."""
+        if hasattr(table, "to_pandas"):  # polars, arrow
+            table = table.to_pandas()
+        if not hasattr(table, "columns"):
+            raise InputError("this is no table", next_step="Give a data frame with one row for each of people=.")
+        self._table = self.placed(table)
+
+    @property
+    def table(self) -> pd.DataFrame | None:
+        """The table of named columns, where one was given."""
+        return self._table
+
+    def call(self, name: str, values: Any) -> None:
+        """One column more that has a name."""
+        if self._table is not None:
+            self._table = self._table.assign(**{name: values})
+
+    def framed(self, values: Any) -> Any:
+        """Values in the session's order as a Series with its index; as they are where nobody gave an index."""
+        if self._index is None:
+            return values
+        import pandas as pd  # late: pandas is heavy
+
+        return pd.Series(values, index=self._index, name="delta")
+
+    def named(self, value: Any) -> Any:
+        """The column that a name stands for, or the table for a list of names; anything else as it is."""
+        if self._table is None:
+            return value
+        if isinstance(value, str):
+            if value not in self._table:
+                raise InputError(f"the table has no column {value!r}", next_step="See its header.")
+            return self._table[value]
+        names = isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+        return self._table[value] if names and set(value) <= set(self._table.columns) else value
+
+    def where(self, text: str) -> tuple[Any, Any]:
+        """`"dx == 'HC'"`, or `"site in ['Oban', 'Leith']"`, as the column and its labels.
+
+        Raises
+        ------
+        InputError
+            For any other form, or a column that the table does not have.
+        """
+        try:
+            asked = ast.parse(text.strip(), mode="eval").body
+            if isinstance(asked, ast.Compare) and isinstance(asked.left, ast.Name) and len(asked.ops) == 1:
+                column, labels = self.named(asked.left.id), ast.literal_eval(asked.comparators[0])
+                if isinstance(asked.ops[0], ast.Eq | ast.In) and not isinstance(column, str):
+                    return column, labels
+        except (SyntaxError, ValueError):
+            pass
+        raise InputError(
+            "where= is not understood",
+            next_step="After session.use_table(table) for example where=\"dx == 'HC'\"; else where=(column, 'HC').",
+        )
 
     def of(self, rows: Any) -> RowOrder:
         """This order, or one of its own for rows of other people."""
@@ -39,6 +99,7 @@ class RowOrder:
         InputError
             When the index holds other rows than the session's, or one row twice in another order.
         """
+        value = self.named(value)
         if is_dataclass(value) and hasattr(value, "ages") and not isinstance(value, type):
             return replace(value, ages=self.placed(value.ages))  # age bands
         if isinstance(value, Mapping):

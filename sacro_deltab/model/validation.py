@@ -50,7 +50,7 @@ def out_of_fold(
     """
     from .brain_age import BrainAgeDelta  # late: brings scikit-learn
 
-    codes = np.arange(len(age)) if people is None else np.unique(np.asarray(people, dtype=str), return_inverse=True)[1]
+    codes = np.arange(len(age)) if people is None else np.unique(np.asarray(people), return_inverse=True)[1]
     n = int(codes.max(initial=-1)) + 1
     if not enough(n, folds):
         raise InputError("too few people with an age and every feature", next_step="Ask for fewer folds.")

@@ -23,7 +23,7 @@ from ..privacy.basis import Basis
 from ..session.attacking import attack_training
 from ..session.part import Where, part_of
 from ..session.ready import refuse_beyond
-from ..session.training import know_source
+from ..session.values import know_source
 from .plan import Plan, Say, parts_of
 
 if TYPE_CHECKING:

@@ -34,10 +34,11 @@ from .releases import Planned, Preview, Releases
 from .report import session_html, session_text
 from .resume import resume
 from .settling import needs_plan, settle
-from .training import deltas, train, train_documents
+from .training import train, train_documents
+from .values import Values
 
 
-class DeltabSession(SessionCore, Releases):
+class DeltabSession(Values, Releases):
     """A session whose outputs are judged by a rule set and recorded in ACRO.
 
     Parameters
@@ -365,25 +366,6 @@ class DeltabSession(SessionCore, Releases):
         if needs_plan(self):
             settle(self)
         return self.find(entry.name)
-
-    @measured
-    def deltas(
-        self,
-        model: Any,
-        X: Any,
-        age: Any,
-        confounds: Any | None = None,
-        *,
-        kind: str = "unbiased_quadratic",
-        where: Where = None,
-    ) -> Any:
-        """Per-person deltas of a model (they stay inside), remembered as that model's.
-
-        `where=` leaves out everybody else; of a model trained on that part, these are the deltas of its own people.
-        """
-        rows = self.rows.of(age)
-        part = None if where is None else part_of(self, where)
-        return deltas(self, model, rows.placed(X), rows.placed(age), rows.placed(confounds), kind, part)
 
 
 def _live(acro: Any) -> LiveRecords:

@@ -23,7 +23,7 @@ from ..measure.people import Roster, group_labels, label_text, numbers, rows_of
 if TYPE_CHECKING:
     from .core import SessionCore
 
-Where = tuple[Any, Any] | None  # a column of labels, and one of them or several
+Where = tuple[Any, Any] | str | None  # a column of labels, and one of them or several; or "column == 'label'"
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,8 @@ def part_of(session: SessionCore, where: Any) -> PartOfCohort:
     InputError
         For another form, a label that nobody has, or a person in two groups.
     """
+    if isinstance(where, str):
+        where = session.rows.where(where)
     if not isinstance(where, tuple) or len(where) != 2:
         raise InputError(
             "where= is a column of labels and one label, or several",

@@ -52,7 +52,8 @@ class Releases(ABC):
         make = KINDS[kind].make if kind in KINDS else None
         if make is None:
             raise InputError("no such kind is measured on people", next_step="docs/kinds.md lists those that are.")
-        options = {name: self._core.rows.placed(value) for name, value in options.items()}
+        words = ("title", "name", "validated", "formula")
+        options = {k: value if k in words else self._core.rows.placed(value) for k, value in options.items()}
         return self._made(make, *columns, where=where, **options)
 
     @paused()
@@ -208,7 +209,7 @@ class Releases(ABC):
             Or `"delta ~ age + C(sex) + C(site)"` over the columns of a table. Terms that others give are left out,
             and said.
         """
-        data = self._core.rows.placed(data)
+        data = self._core.rows.placed(data) if data is not None or formula is None else self._core.rows.table
         options = {"formula": formula, "data": data, "title": title, "name": name}
         return self._one(regressions.make, values, predictors, where=where, **options)
 

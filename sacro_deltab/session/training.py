@@ -17,7 +17,7 @@ from ..privacy.job import contributing
 from ..privacy.noisy_count import attempt_error, gaussian_allowance, refuse_hopeless
 from ..privacy.spend import Receipt
 from ..privacy.stored import model_json, model_of
-from .paid_models import remembered, trained_here
+from .paid_models import remembered
 from .part import PartOfCohort
 from .plausible import own_deltas
 from .ready import refuse_in_vain
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _ROWS = 256  # rows digested at once
 
 
-def _people_digest(matrix: Any, ages: Any, confounds: Any | None) -> bytes:
+def people_digest(matrix: Any, ages: Any, confounds: Any | None) -> bytes:
     """SHA-256 of the rows of a training; stays in memory."""
 
     extra = [] if confounds is None else [np.column_stack([numbers(column) for column in columns_of(confounds)])]
@@ -43,7 +43,7 @@ def _people_digest(matrix: Any, ages: Any, confounds: Any | None) -> bytes:
     return digest.digest()
 
 
-def _matrix(X: Any) -> Any:
+def matrix_of(X: Any) -> Any:
     """The columns of a table as one float64 matrix; an array of floats in one step, as `numbers` would."""
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
         matrix = X.astype(np.float64)
@@ -82,7 +82,7 @@ def train(
     """See `SessionCore.train_private`."""
 
     _refuse_mixed_n(session, adjacency)
-    names = _names(X, feature_names)
+    names = names_of(X, feature_names)
     ages = plausible_ages(age)
     roster = session.state.roster(ages.size)
     if roster.n_people != ages.size:
@@ -91,7 +91,7 @@ def train(
             next_step="Keep one row a person before training.",
         )
     session.state.set_ages(ages)
-    matrix = _matrix(X)
+    matrix = matrix_of(X)
     public = ruleset_bounds(session)
     if bounds is None and basis is None:
         bounds = public
@@ -105,7 +105,7 @@ def train(
     _look_elsewhere(session, matrix, names)
     if part is not None:
         matrix, ages, confounds = part.only(matrix), part.only(ages), part.only(confounds)
-    people = _people_digest(matrix, ages, confounds)
+    people = people_digest(matrix, ages, confounds)
     n_public = None if adjacency == "add_remove" else ages.size
     _refuse_too_few(session, matrix, ages)
     model = train_private(
@@ -153,15 +153,15 @@ def train_documents(
     """See `SessionCore.train_documents`."""
 
     _refuse_mixed_n(session, "replace_one")
-    ages, matrix = plausible_ages(age), _matrix(X)
+    ages, matrix = plausible_ages(age), matrix_of(X)
     roster = session.state.roster(ages.size)
     if roster.n_people != ages.size:
         raise InputError("a person has several rows", next_step="Keep one row a person before training.")
     session.state.set_ages(ages)
     receipts: list[Receipt] = []
-    people = _people_digest(matrix, ages, None)
+    people = people_digest(matrix, ages, None)
     model = documents_recipe(
-        matrix, ages, feature_names=_names(X, feature_names), n_components=n_components, epsilon=epsilon,
+        matrix, ages, feature_names=names_of(X, feature_names), n_components=n_components, epsilon=epsilon,
         delta_dp=delta_dp, feature_bound=1.0, pca=pca,  # type: ignore[arg-type]
         spend=session.orders.place(roster.n_people, people, receipts),
         keep=session.orders.keep(receipts, model_json, model_of),
@@ -241,59 +241,6 @@ def _within(confounds: Any | None, bounds: Any | None, basis: Any | None, clips:
     )
 
 
-def deltas(
-    session: SessionCore, model: Any, X: Any, age: Any, confounds: Any | None, kind: str, part: PartOfCohort | None
-) -> Any:
-    """Deltas in years, (rows,), NaN where a person cannot be predicted (features or age are missing) or is not of the
-    part.
-
-    With a private model missing features become the public centre, as in its training. Only the rows of the training
-    itself count as a formal release's: of other rows nobody knows how they were made (a column centred on its own
-    mean moves every delta with one person).
-    """
-    ages = plausible_ages(age)
-    trained = trained_here(session, model)
-    weights: Any = getattr(model, "weights", None) or getattr(model, "weights_", None)
-    if not hasattr(weights, "feature_names"):
-        raise InputError("this is no fitted model", next_step="Fit it first, or train with session.train_private.")
-    matrix = _matrix(_in_order(X, weights.feature_names))
-    some = (matrix, ages, confounds) if part is None else tuple(map(part.only, (matrix, ages, confounds)))
-    same = trained is not None and _people_digest(*some) == trained.training.people
-    if matrix.shape[0] != ages.size:
-        raise InputError("features and ages have different numbers of rows", next_step="Give one row a person in both.")
-    conf = None if confounds is None else np.column_stack([numbers(column) for column in columns_of(confounds)])
-    whole = contributing(matrix, ages)  # imputed throughout is no value
-    matrix_given = matrix
-    if trained is not None:
-        matrix = np.where(np.isfinite(matrix), matrix, weights.x_mean)
-    whole &= np.isfinite(matrix).all(axis=1)
-    if conf is not None:
-        whole &= np.isfinite(conf).all(axis=1)
-    if part is not None:
-        whole &= part.rows
-    out = np.full(ages.size, np.nan)
-    out[whole] = weights.delta(matrix[whole], ages[whole], None if conf is None else conf[whole], model=kind)
-    if trained is not None and not same:
-        note = "deltas of rows that are not those of the training: their origin is not that of the formal release"
-        session.not_checked += [] if note in session.not_checked else [note]
-    formal = trained is not None and trained.formal and same
-    know_source(session, out, weights.feature_names, matrix_given, ages)
-    session.remember_origin(
-        out, "formal_release" if formal else "unprotected", own=trained is not None and same and trained.training.plain
-    )
-    return out
-
-
-def know_source(session: SessionCore, deltas: Any, names: Sequence[str], matrix: Any, ages: Any) -> None:
-    """Remember deltas that a model of this package made of registered columns: nobody need ask where they come from."""
-    roster, registered = session.state.people, session.budget.people
-    if roster is None or registered is None or roster.codes.size != ages.size:
-        return
-    columns = [*zip(names, matrix.T, strict=True), ("age", ages)]
-    if all(registered.is_column(name, roster.mean_by_person(values)) for name, values in columns):
-        session.state.sound.append(roster.mean_by_person(deltas))
-
-
 def _largest_z(model: Any, matrix: Any, ages: Any, confounds: Any) -> float | None:
     """Largest standardised delta of the training people under the private weights (a query; stays inside)."""
     weights = model.weights
@@ -306,18 +253,7 @@ def _largest_z(model: Any, matrix: Any, ages: Any, confounds: Any) -> float | No
     return max_abs_z(deltas)
 
 
-def _in_order(X: Any, names: Sequence[str]) -> Any:
-    """A table with its columns in the order of the model's features."""
-    columns = getattr(X, "columns", None)
-    if columns is None or [str(c) for c in columns] == [str(n) for n in names]:
-        return X
-    where = {str(c): i for i, c in enumerate(columns)}
-    if len(where) != len(columns) or set(where) != {str(n) for n in names}:
-        raise InputError("the features are not those of the model", next_step="Give the columns it was trained on.")
-    return X.iloc[:, [where[str(n)] for n in names]]
-
-
-def _names(X: Any, feature_names: Sequence[str] | None) -> list[str]:
+def names_of(X: Any, feature_names: Sequence[str] | None) -> list[str]:
     columns = getattr(X, "columns", None)
     if feature_names is not None:
         names = [str(n) for n in feature_names]
