@@ -75,11 +75,20 @@ def upstream_side(where: Path, source: Path) -> dict[str, float]:
 
 
 def supply(where: Path, folder: Path) -> None:
-    """What a TRE has before anybody's data: a ledger with the registered basis, a profile that pins it, statements."""
+    """What a TRE has beforehand: a ledger with the registered basis and cohort, a profile that pins it, statements."""
+    import numpy as np
+
     from sacro_deltab import Basis, open_ledger
+    from sacro_deltab.ledger.register import Intake, Rows
 
     ledger = open_ledger(folder / "budget.db")
     ledger.register_bounds(Basis.load(where / "basis.json").digest, "TRE staff")
+    X, age = np.load(where / "X.npy"), np.load(where / "age.npy")
+    names, (words, hours) = json.loads((where / "names.json").read_text()), _others(age.size)
+    numbers = {"age": age, "hours": hours, **dict(zip(names, X.T, strict=True))}
+    intake = Intake(ledger)
+    intake.add(Rows(_people(age.size), numbers, {k: v.tolist() for k, v in words.items()}, range(1, age.size + 1)))
+    intake.register("benchmark", who="TRE staff")
     pin = ledger.pin()
     (folder / "profile.yaml").write_text(
         "profile: {id: benchmark, title: Benchmark, ruleset: deltab-disclosure, decided_by: null}\n"
@@ -89,6 +98,18 @@ def supply(where: Path, folder: Path) -> None:
     facts = {"output.declared": True, "dp.trust_model": "central_at_node"}
     said = {"schema": "sacro_deltab/declare/1", "role": "researcher", "by": "benchmark", "simulated": True}
     (folder / "declare.json").write_text(json.dumps({**said, "facts": facts}))
+
+
+def _people(n: int) -> list[str]:
+    return [f"P{i:04d}" for i in range(n)]
+
+
+def _others(n: int) -> tuple[dict[str, Any], Any]:
+    """Four columns of two labels, and hours of sleep."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    return {name: rng.choice(["a", "b"], n) for name in ("sex", "smoker", "hand", "arm")}, rng.normal(7, 1, n)
 
 
 def our_side(where: Path, folder: Path) -> dict[str, float]:
@@ -106,9 +127,8 @@ def our_side(where: Path, folder: Path) -> dict[str, float]:
     names = json.loads((where / "names.json").read_text())
     basis = Basis.load(where / "basis.json")
     marks["arrays, basis"] = time.perf_counter()
-    people = [f"P{i:04d}" for i in range(age.size)]
     session = DeltabSession(
-        acro.ACRO(), cohort="benchmark", people=people, ages=age, ledger="budget.db", profile="profile.yaml",
+        acro.ACRO(), cohort="benchmark", people=_people(age.size), ages=age, ledger="budget.db", profile="profile.yaml",
         declare="declare.json",
     )  # fmt: skip
     marks["session"] = time.perf_counter()
@@ -128,13 +148,12 @@ def our_side(where: Path, folder: Path) -> dict[str, float]:
 
 def _results(session: Any, delta: Any, X: Any, age: Any) -> None:
     """Twelve outputs as a paper has them."""
-    import numpy as np
     import pandas as pd
 
     from sacro_deltab import AgeBands
 
-    rng = np.random.default_rng(0)
-    half = {name: pd.Series(rng.choice(["a", "b"], age.size), name=name) for name in ("sex", "smoker", "hand", "arm")}
+    words, hours = _others(age.size)
+    half = {name: pd.Series(labels, name=name) for name, labels in words.items()}
     session.release_mean(delta)
     session.release_sd(delta)
     session.release_quantiles(delta)
@@ -145,7 +164,7 @@ def _results(session: Any, delta: Any, X: Any, age: Any) -> None:
     names = [f"idp_{j:04d}" for j in range(100)]
     session.release_feature_summary(pd.DataFrame(X[:, :100], columns=names))
     session.release_correlations(delta, pd.DataFrame(X[:, :100], columns=names))
-    session.release_regression(delta, pd.DataFrame({"age": age, "hours": rng.normal(7, 1, age.size)}))
+    session.release_regression(delta, pd.DataFrame({"age": age, "hours": hours}))
 
 
 def _steps(marks: dict[str, float]) -> dict[str, float]:

@@ -156,7 +156,10 @@ def _components(b: _Published, c: _Published) -> Weights:
         row = [column[index] or 0.0 for column in c.columns.values()]
         pairs = list(zip(factors, row, strict=False))
         value = sum(v * x for (v, _), x in pairs)
-        error = sum(abs(v) * half_unit(x, c.rules) + (abs(x) + half_unit(x, c.rules)) * h for (v, h), x in pairs)
+        error = 0.0
+        for (v, h), x in pairs:
+            half = half_unit(x, c.rules)
+            error += abs(v) * half + (abs(x) + half) * h
         out[label] = (value, error)
     return out
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlalchemy import exists, select
 
@@ -199,9 +199,14 @@ class Ledger(Handle):
 
         Cells with `members` need the cohort registered with ids first; `n` must be the number of members.
         """
-        return releases.record_release(
-            self, partition, output, kind=kind, cells=cells, who=who, sha256=sha256, unit=unit
-        )
+        one = releases.Leaving(output, kind, tuple(cells), sha256)
+        return self.record_releases(partition, [one], who=who, unit=unit)[0]
+
+    def record_releases(
+        self, partition: str, leaving: Sequence[releases.Leaving], *, who: str, unit: str = "person"
+    ) -> list[Entry]:
+        """Remember outputs that leave together, all of them or none."""
+        return releases.record_releases(self, partition, leaving, who=who, unit=unit)
 
     def releases(self, partition: str | None = None, *, unit: str = "person") -> list[Release]:
         """Outputs that left, in order. Counts in them stay inside."""

@@ -28,34 +28,42 @@ def _printable(text: object) -> str:
     return plain
 
 
-def record_release(
-    ledger: Handle,
-    partition: str,
-    output: str,
-    *,
-    kind: str,
-    cells: Iterable[ReleaseCell],
-    who: str,
-    sha256: str | None,
-    unit: str,
-) -> Entry:
-    """See `Ledger.record_release`."""
+@dataclass(frozen=True)
+class Leaving:
+    """An output that leaves: its cells, their true N, their people (as registered) and published values."""
+
+    output: str
+    kind: str
+    cells: Sequence[ReleaseCell]
+    sha256: str | None = None
+
+
+def record_releases(ledger: Handle, partition: str, leaving: Sequence[Leaving], *, who: str, unit: str) -> list[Entry]:
+    """See `Ledger.record_releases`."""
     name, who = partition_key(partition, unit), checked_text(who, "who")
-    head = {
-        "kind": checked_text(kind, "the kind of output"),
-        "output": checked_text(output, "an output's name", longest=400),
-        "sha256": None if sha256 is None else checked_digest(sha256),
-    }
-    cells = tuple(cells)
-    members = [None if c.members is None else set(fingerprints(ledger.signing_key(), c.members)) for c in cells]
-    with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
-        digest, order = (None, []) if not any(m is not None for m in members) else _order(writer.connection, name)
-        rows = [_row(i, c, m, digest, order) for i, (c, m) in enumerate(zip(cells, members, strict=True))]
-        body = {**head, "cells": len(rows), "cells_sha256": cells_digest(rows), "people": digest}
-        entry = writer.append("release", body, who=who, partition=name)
-        if rows:
-            writer.connection.execute(insert(schema.cells), [{"seq": entry.seq, **row} for row in rows])
-    return entry
+    heads = [
+        {
+            "kind": checked_text(one.kind, "the kind of output"),
+            "output": checked_text(one.output, "an output's name", longest=400),
+            "sha256": None if one.sha256 is None else checked_digest(one.sha256),
+        }
+        for one in leaving
+    ]
+    key = ledger.signing_key()
+    members = [[None if c.members is None else set(fingerprints(key, c.members)) for c in one.cells] for one in leaving]
+    entries = []
+    with writing(ledger.store, ledger.identity, key) as writer:
+        known = any(m is not None for some in members for m in some)
+        people, order = _order(writer.connection, name) if known else (None, [])
+        for head, one, some in zip(heads, leaving, members, strict=True):
+            digest = people if any(m is not None for m in some) else None
+            rows = [_row(i, c, m, digest, order) for i, (c, m) in enumerate(zip(one.cells, some, strict=True))]
+            body = {**head, "cells": len(rows), "cells_sha256": cells_digest(rows), "people": digest}
+            entries.append(writer.append("release", body, who=who, partition=name))
+            if rows:
+                new = [{"seq": entries[-1].seq, **row} for row in rows]
+                writer.connection.execute(insert(schema.cells), new)
+    return entries
 
 
 def _order(connection: Connection, name: str) -> tuple[str, list[bytes]]:

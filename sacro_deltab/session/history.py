@@ -158,49 +158,47 @@ def _differs(raw: Any, shown: Any) -> bool:
 
 
 def record_releases(session: SessionCore, entries: Sequence[Entry], digests: dict[str, str]) -> None:
-    """Write what leaves into the ledger's history, once for each output."""
+    """Write what leaves into the ledger's history, once for each output, in one step.
+
+    The researcher's own ACRO tables leave as well: those whose cells could be read.
+    """
+    from ..ledger.releases import Leaving  # late: brings sqlalchemy
+
+    leaving = []
     for entry in entries:
         if entry.kept_inside or entry.name in session.remembered:
             continue
         printed = [c for c in session.state.linked.cells.values() if c.output == entry.name]
         trace = next((t for t in session.state.traces if t.output == entry.name), None)
-        cells = list(_release_cells(session, printed, entry.n, entry, trace))
-        written = session.budget.ledger.record_release(
-            session.cohort,
-            entry.name,
-            kind=entry.type,
-            cells=cells,
-            who=session.budget.who,
-            sha256=digests.get(f"{entry.name}.json") or digests.get(f"{entry.name}.png"),
-        )
-        session.state.own_releases.add(written.seq)
-        session.remembered.add(entry.name)
-    _record_foreign(session)
+        cells = _release_cells(session, printed, entry.n, entry, trace)
+        sha256 = digests.get(f"{entry.name}.json") or digests.get(f"{entry.name}.png")
+        leaving.append(Leaving(entry.name, entry.type, cells, sha256))
+    leaving += [
+        Leaving(name, "acro_table", _foreign_cells(session, name))
+        for name in session.state.foreign
+        if name not in session.remembered
+    ]
+    if not leaving:
+        return
+    written = session.budget.ledger.record_releases(session.cohort, leaving, who=session.budget.who)
+    session.state.own_releases |= {entry.seq for entry in written}
+    session.remembered |= {one.output for one in leaving}
 
 
-def _record_foreign(session: SessionCore) -> None:
-    """The researcher's own ACRO tables leave as well: those whose cells could be read."""
+def _foreign_cells(session: SessionCore, name: str) -> list[Any]:
     from ..ledger import ReleaseCell  # late: brings sqlalchemy
 
     ids, linked = session.state.ids, session.state.linked
-    for name in session.state.foreign:
-        if name in session.remembered:
-            continue
-        cells = [
-            ReleaseCell(
-                cell.key,
-                int(cell.members.size),
-                None if ids is None else tuple(ids[int(i)] for i in cell.members),
-                {"shown": None if cell.id in linked.suppressed else cell.statistic or "n"},
-            )
-            for cell in linked.cells.values()
-            if cell.output == name
-        ]
-        written = session.budget.ledger.record_release(
-            session.cohort, name, kind="acro_table", cells=cells, who=session.budget.who
+    return [
+        ReleaseCell(
+            cell.key,
+            int(cell.members.size),
+            None if ids is None else tuple(ids[int(i)] for i in cell.members),
+            {"shown": None if cell.id in linked.suppressed else cell.statistic or "n"},
         )
-        session.state.own_releases.add(written.seq)
-        session.remembered.add(name)
+        for cell in linked.cells.values()
+        if cell.output == name
+    ]
 
 
 def _release_cells(
