@@ -68,7 +68,7 @@ _NEW = """Write a job file for a shared basis: features, units, digests and rule
 
 Example:
 
-    sacro-deltab job new --basis basis.json --id two-nodes --by "J. Doe" --group diagnosis --out job.yaml
+    sacro-deltab job new --basis basis.json --id two-nodes --who "J. Doe" --group diagnosis --out job.yaml
 """
 
 
@@ -195,7 +195,7 @@ def check_job(
 def new_job(
     basis: Annotated[Path, typer.Option("--basis", help="The shared basis.")],
     out: Annotated[Path, typer.Option("--out", help="File to write; must not exist.")],
-    by: Annotated[str, typer.Option("--by", help="Who will declare what the job says.")],
+    who: Annotated[str, typer.Option("--who", help="Who will declare what the job says.")],
     name: Annotated[str, typer.Option("--id", help="Id of the job: a-z, 0-9 and -.")] = "job",
     title: Annotated[str, typer.Option("--title", help="What it is for.")] = "Brain age over several TREs",
     epsilon: Annotated[float, typer.Option("--epsilon", help="ε per node.")] = 1.0,
@@ -211,7 +211,7 @@ def new_job(
     if out.exists() or out.is_symlink():
         raise InputError("the file exists already", path=out, next_step="Choose another name with --out.")
     text = template(
-        Basis.load(basis), load_ruleset(rules), name=name, title=title, by=by, epsilon=epsilon, expect=expect,
+        Basis.load(basis), load_ruleset(rules), name=name, title=title, by=who, epsilon=epsilon, expect=expect,
         groups=group or [],
     )  # fmt: skip
     write_file(out, text, new=True)

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from ..base.errors import InputError
+
 _PREDICT = """Apply a model to a table: brain age, and delta where ages are given, for each person.
 
 The model is a session's folder, a pooled folder or a JSON file of weights. Features are found by name, also under
@@ -21,6 +23,9 @@ Examples:
     sacro-deltab predict --weights outputs --features idps.csv --ages ages.csv --out deltas.csv
 
 \b
+    sacro-deltab predict --weights outputs --card
+
+\b
     sacro-deltab predict --weights pooled --features cohort.csv --recalibrate --reference dx=HC --out deltas.csv
 """
 
@@ -32,8 +37,9 @@ def register(app: typer.Typer) -> None:
 
 def predict(
     weights: Annotated[Path, typer.Option("--weights", help="Session or pooled folder, or a JSON file of weights.")],
-    features: Annotated[Path, typer.Option("--features", help="IDPs, one row a person, with a header.")],
-    out: Annotated[Path, typer.Option("--out", help="CSV file to write; stays inside; must not exist.")],
+    features: Annotated[Path | None, typer.Option("--features", help="IDPs, one row a person, with a header.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="CSV file to write; stays inside; must not exist.")] = None,
+    card: Annotated[bool, typer.Option("--card", help="Print the model's card instead: no person is read.")] = False,
     ages: Annotated[Path | None, typer.Option("--ages", help="Ages; default: the features' age column.")] = None,
     confounds: Annotated[Path | None, typer.Option("--confounds", help="Confounds of the model.")] = None,
     id_column: Annotated[str | None, typer.Option("--id-column", help="Column of person ids.")] = None,
@@ -47,8 +53,15 @@ def predict(
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
 ) -> None:
     """See _PREDICT."""
+    from ..model.card import model_card  # numpy, for this command only
     from ..run.predicting import PredictPlan, run_predict  # numpy and pandas, for this command only
 
+    if card:
+        typer.echo(model_card(weights), nl=False)
+        return
+    if features is None or out is None:
+        missing = "--features" if features is None else "--out"
+        raise InputError(f"{missing} was not given", next_step="Both are needed, or --card alone.")
     plan = PredictPlan(
         weights=weights, features=features, out=out, ages=ages, confounds=confounds, id_column=id_column,
         age_column=age_column, model=model, aliases=not exact_names, recalibrate=recalibrate or reference is not None,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -124,6 +126,9 @@ def run(
     declare: Annotated[Path | None, typer.Option("--declare", help="What the researcher declares (JSON).")] = None,
     attest: Annotated[Path | None, typer.Option("--attest", help="What TRE staff attest (JSON).")] = None,
     ledger: Annotated[str, typer.Option("--ledger", help="The privacy budget.")] = "budget.db",
+    key: Annotated[
+        Path | None, typer.Option("--key", help="The ledger's private key. Default: FILE.key beside it.")
+    ] = None,
     trust: Annotated[Path | None, typer.Option("--trust", help="The TRE's trust file.")] = None,
     cohort: Annotated[str, typer.Option("--cohort", help="The TRE's id of these people.")] = "cohort",
     job: Annotated[Path | None, typer.Option("--job", help="Job file; the rest is this node's own.")] = None,
@@ -156,10 +161,26 @@ def run(
         plots=plots, moments=moments, rules=rules, profile=profile, declare=declare, attest=attest, ledger=ledger,
         trust=trust, cohort=cohort, spend_anyway=spend_anyway, resume=resume,
     )  # fmt: skip
-    if dry_run:
-        _rehearse(plan, as_json)
-        return
-    _carry_out(plan, job, as_json)
+    with _ledger_key(key):
+        if dry_run:
+            _rehearse(plan, as_json)
+        else:
+            _carry_out(plan, job, as_json)
+
+
+@contextlib.contextmanager
+def _ledger_key(key: Path | None) -> Iterator[None]:
+    """The key where a ledger looks for it, for this command only."""
+    name = "SACRO_DELTAB_LEDGER_KEY"
+    before = os.environ.get(name)
+    if key is not None:
+        os.environ[name] = str(key)
+    try:
+        yield
+    finally:
+        if key is not None:
+            os.environ.pop(name)
+            os.environ |= {} if before is None else {name: before}
 
 
 def _carry_out(plan: Plan, job: Path | None, as_json: bool) -> NoReturn:

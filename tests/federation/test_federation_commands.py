@@ -111,14 +111,14 @@ def test_a_job_that_can_be_honoured_is_said_to_be(world: World) -> None:
 
 def test_a_new_job_is_filled_in_from_the_basis(world: World, tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
-    run("job", "new", "--basis", world.basis, "--by", "J. Doe", "--group", "group", "--out", path)
+    run("job", "new", "--basis", world.basis, "--who", "J. Doe", "--group", "group", "--out", path)
     data = yaml.safe_load(path.read_text())
     assert data["inputs"]["features"][0] == {"name": "feature_1", "unit": "mm"}
     data["declare"]["facts"] = {"output.declared": True}
     path.write_text(yaml.safe_dump(data, sort_keys=False))
     run("job", "check", path, "--basis", world.basis)
-    run("job", "new", "--basis", world.basis, "--by", "J. Doe", "--out", path, code=2)
-    run("job", "new", "--basis", world.basis, "--by", "J. Doe", "--id", "No good", "--out", tmp_path / "x", code=2)
+    run("job", "new", "--basis", world.basis, "--who", "J. Doe", "--out", path, code=2)
+    run("job", "new", "--basis", world.basis, "--who", "J. Doe", "--id", "No good", "--out", tmp_path / "x", code=2)
     assert not (tmp_path / "x").exists()
 
 

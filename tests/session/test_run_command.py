@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,13 +98,15 @@ def test_run_with_a_basis_spends_and_closes(cli: Run, place: Path) -> None:
     assert code == 0
     profile = write_profile(place)
     assert cli("ledger", "register-basis", "basis.json", "--ledger", "budget.db")[0] == 0
-    code, out, _ = cli(
-        "run", "--ages", "ages.csv", "--features", "idps.csv", "--basis", "basis.json", "--epsilon", "1",
-        "--n-components", "2", "--profile", profile, "--cohort", "site-a", "--out", "out", *said(place),
-    )  # fmt: skip
+    shutil.move("budget.db.key", "secure.key")
+    job = ("run", "--ages", "ages.csv", "--features", "idps.csv", "--basis", "basis.json", "--epsilon", "1",
+           "--n-components", "2", "--profile", profile, "--cohort", "site-a", "--out", "out", *said(place))  # fmt: skip
+    code, _, err = cli(*job)
+    assert code == 2 and "--key" in err
+    code, out, err = cli(*job, "--key", "secure.key")
     assert code == 3  # no membership test was attached: a person decides
     assert "ε 1 of 4.0 spent" in out
-    ledger = open_ledger("budget.db")
+    ledger = open_ledger("budget.db", key="secure.key")
     assert ledger.orphans() == [] and ledger.totals("site-a").epsilon_sum == 1.0
     assert (
         json.loads((place / "out" / "beta1.json").read_text(encoding="utf-8"))["about"]["privacy"] == "heuristic"
@@ -330,3 +333,12 @@ def test_demo_shows_every_verdict_and_check_agrees(cli: Run, place: Path) -> Non
     assert code == 3
     code, _, err = cli("demo", "--out", "outputs")
     assert code == 2 and "exists" in err
+    code, card, _ = cli("predict", "--weights", "outputs", "--card")  # of the released files alone
+    shutil.rmtree(place / "outputs" / "inside")
+    assert code == 0 and cli("predict", "--weights", "outputs", "--card")[1] == card
+    assert "N 680 people" in card and "ε 1, δ 1e-06 (zero_out_N_public)" in card and "years per decade of age" in card
+    (place / "outputs" / "certificate.json").unlink()
+    (place / "outputs" / "n_subjects.json").unlink()
+    card = cli("predict", "--weights", "outputs", "--card")[1]
+    assert "ε" not in card and "680" not in card and "nothing is claimed" in card
+    assert cli("predict", "--weights", "outputs", "--features", "x.csv")[0] == 2
