@@ -218,8 +218,3 @@ def _across(records: list[Record]) -> Iterator[Finding]:
                     next_step="Each file belongs to exactly one record.",
                 )
             owners[key] = record.uid
-
-
-def chip(record: Record) -> str:
-    """What the viewer prints in its chip: the text before the first `; `."""
-    return record.summary.split("; ", 1)[0].strip() or "Unknown"

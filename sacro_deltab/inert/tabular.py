@@ -32,7 +32,6 @@ class Column:
     numbers: array[float] = field(default_factory=lambda: array("d"))
     texts: list[str] = field(default_factory=list)
     n_missing: int = 0
-    n_marked: int = 0
     is_text: bool = False
 
 
@@ -254,8 +253,8 @@ def _put(column: Column, cell: str) -> None:
         return
     stripped = cell.strip()
     if stripped in MARKS:
-        column.n_marked += 1
-    elif stripped.lower() in MISSING:
+        return
+    if stripped.lower() in MISSING:
         column.n_missing += 1
     else:
         column.is_text = True

@@ -116,7 +116,6 @@ class SessionCore:
         self._own_deltas: set[bytes] = set()
         self._made_as: dict[bytes, Mapping[str, Any]] = {}
         self.models: dict[int, TrainedHere] = {}
-        self.resumed = _resumed is not None
         self.attack_report: Path | None = None
         self.config_changes: list[str] = []
         self.not_checked: list[str] = []

@@ -29,7 +29,7 @@ class Reading:
     counts: tuple[Count, ...]
     means: tuple[Mean | None, ...]
     squares: tuple[Mean | None, ...]
-    spans: tuple[bool, ...]  # whether its N or its mean is printed
+    spans: tuple[bool, ...]  # whether its N, its mean or its SD is printed
     groups: IntArray  # position in the problem's layout
     lo: IntArray  # of N
     hi: IntArray

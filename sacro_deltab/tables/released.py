@@ -94,7 +94,7 @@ def _read_cells(problem: Problem, believes: bool) -> Reading:
         mean = None if cell.mean is None else exact(cell.mean)
         means.append(None if mean is None else Mean(cell.atoms, mean - half, mean + half, cell.id))
         squares.append(None if mean is None or cell.sd is None or lo < 2 else _square(cell, mean, half, lo, hi))
-        spans.append(cell.n_rounding != "hidden" or mean is not None)
+        spans.append(cell.n_rounding != "hidden" or mean is not None or cell.sd is not None)
     index = problem.layout.index
     groups = np.asarray([index[cell.atoms] for cell in problem.cells.values()], dtype=np.int64)
     lows, tops = limits([count.lo for count in counts], [count.hi for count in counts])

@@ -120,6 +120,7 @@ class DeltaSources:
             centre, scale, weight = (np.array([rows[name][i] for name in features], dtype=float) for i in range(3))
             start = float(rows["(intercept)"][2])  # type: ignore[arg-type]
             out = np.where(np.isfinite(x), (x - centre) / scale, 0.0) @ weight + start
+            out[~np.isfinite(x).any(axis=1)] = np.nan  # imputed throughout is no value
             return out if extra is None else out + extra @ np.array([b for _, b in c], dtype=float)
         except (TypeError, ValueError):
             return None
