@@ -215,8 +215,9 @@ def transform(document: OutputDocument, actions: Sequence[Action], suppressed: f
             if action.part in (None, row[0]) and not any(map(is_mark, row[1:])):
                 row[1:] = [text] * (len(row) - 1)
     if suppressed:
-        said = " or ".join(sorted({marks.get(key, MARK) for key in suppressed}))
-        about["suppression"] = f"Cells marked {said} are withheld; one mark stands for every reason."
+        said = min(marks.get(key, MARK) for key in suppressed)
+        why = "one mark stands for every reason" if said == MARK else "it is the number of people, in every column"
+        about["suppression"] = f"Cells marked {said} are withheld; {why}."
     return replace(document, rows=tuple(tuple(row) for row in rows), about=about)
 
 

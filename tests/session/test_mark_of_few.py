@@ -59,6 +59,7 @@ def test_the_mark_says_what_is_true_of_every_cell_that_bears_it(place, minimum):
     record = json.loads((out / "results.json").read_text())["results"]
     (mine,) = [r for r in record.values() if r["files"][0]["name"].startswith("n_by_dx")]
     assert f"cells marked below {minimum} are withheld" in mine["summary"]
+    assert "it is the number of people, in every column" in (out / "mean_by_dx.json").read_text()
     report = check_paths([out], ruleset=rules, profile=place / "profile.yaml", ledger=place / "budget.db")
     said = [f.inside for o in report.outputs for f in o.findings if f.effect.value == "block"]
     assert not said
