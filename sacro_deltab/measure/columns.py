@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -140,6 +141,7 @@ class Known:
     def __init__(self, columns: Sequence[Floats]) -> None:
         self.columns: list[Floats] = []
         self._groups: dict[bytes, list[int]] = {}  # by who has a value
+        self._seen: dict[bytes, npt.NDArray[np.float64]] = {}  # ratios of a group's columns, over all its people
         for column in columns:
             self.add(column)
 
@@ -147,6 +149,24 @@ class Known:
         """One more."""
         self._groups.setdefault(np.packbits(np.isfinite(column)).tobytes(), []).append(len(self.columns))
         self.columns.append(column)
+
+    def replace(self, j: int, column: Floats) -> None:
+        """Another column in the place of one."""
+        self.columns[j] = column
+        self._seen.clear()
+
+    def _theirs(self, key: bytes, triples: npt.NDArray[np.int64], *, whole: bool) -> npt.NDArray[np.float64]:
+        """(triples, columns) of a group; where they are of all its people they are the same for every column."""
+        indices = self._groups[key]
+        seen = self._seen.get(key) if whole else None
+        done = 0 if seen is None else seen.shape[1]
+        if done < len(indices):
+            new = _ratios(np.stack([self.columns[j][triples] for j in indices[done:]], axis=2))
+            seen = new if seen is None else np.concatenate([seen, new], axis=1)
+            if whole:
+                self._seen[key] = seen
+        assert seen is not None
+        return seen
 
     def like(self, column: Floats) -> list[int]:
         """Which of the columns may be copies of one, at least for a good part of the people: all others are none.
@@ -157,19 +177,26 @@ class Known:
         if np.unique(column[np.isfinite(column)][:_COARSE]).size <= _LEVELS:
             return _coarse_alike(column, self.columns)
         out: list[int] = []
-        for indices in self._groups.values():
-            people = np.flatnonzero(np.isfinite(column) & np.isfinite(self.columns[indices[0]]))
+        for key, indices in self._groups.items():
+            both = np.isfinite(column) & np.isfinite(self.columns[indices[0]])
+            people = np.flatnonzero(both)
             if people.size < 4:
                 continue
-            rng = np.random.default_rng(people.size)
-            triples = people[np.stack([rng.permutation(people.size)[:3] for _ in range(_TRIPLES)])]
-            theirs = _ratios(np.stack([self.columns[j][triples] for j in indices], axis=2))
+            triples = people[_some_triples(people.size)]
+            theirs = self._theirs(key, triples, whole=np.packbits(both).tobytes() == key)
             mine = _ratios(column[triples][:, :, None])
             with np.errstate(invalid="ignore"):
                 apart = np.abs(theirs - mine) / (1 + np.abs(mine))
             hit = ((apart <= 1e-6).sum(axis=0) >= 2) | ((apart <= 5e-2).sum(axis=0) >= _TRIPLES // 3)
             out += [indices[k] for k in np.flatnonzero(hit)]
         return sorted(out)
+
+
+@lru_cache(maxsize=64)
+def _some_triples(people: int) -> npt.NDArray[np.int64]:
+    """(triples, 3) positions, the same for everybody who asks for as many people."""
+    rng = np.random.default_rng(people)
+    return np.stack([rng.permutation(people)[:3] for _ in range(_TRIPLES)])
 
 
 def _coarse_alike(column: Floats, known: Sequence[Floats]) -> list[int]:

@@ -203,7 +203,7 @@ class Book:
                 with np.errstate(invalid="ignore", divide="ignore"):
                     more = (column - copy.offset) / copy.slope
                 self.values[names[j]] = np.where(np.isfinite(other), other, more)
-                known.columns[j] = self.values[names[j]]
+                known.replace(j, self.values[names[j]])
                 people = mine
             rows.append((names[j], people, not copy.identical))
         return rows
