@@ -9,8 +9,8 @@ import numpy as np
 
 from ..base.errors import InputError
 from ..measure.grouping import AgeBands
-from ..measure.measure import cell_parts, table_facts
 from ..measure.people import Roster
+from . import anew
 from .asked import column
 from .documents import safe_name
 from .group_tables import SAYS, measured
@@ -51,12 +51,10 @@ def again(asked: Reading) -> Measured | None:
         grouping = AgeBands(ages, None, edges).grouping(Roster.of(len(ages), None))
     except InputError:
         return None
-    parts = cell_parts(grouping, predicted, "mean")
-    found = Measured({f.name: f.value for f in table_facts(grouping, predicted, parts, asked.numbers).values()})
-    for i, part in enumerate(parts):
-        found.parts[part.key] = {fact.name: fact.value for fact in part.facts.values()}
-        found.members[part.key] = (grouping.codes == i) & np.isfinite(predicted)
-        found.rows[part.key] = (int(found.members[part.key].sum()), part.value)
+    found = Measured(anew.table(grouping, predicted, asked.numbers))
+    for i, (key, (facts, value)) in enumerate(anew.cells(grouping, predicted, "mean").items()):
+        found.parts[key], found.rows[key] = facts, (facts["cell.n"], value)
+        found.members[key] = (grouping.codes == i) & np.isfinite(predicted)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import sacro_deltab
 from sacro_deltab.kinds import anew
+from sacro_deltab.kinds.registry import KINDS
 from sacro_deltab.measure import measure
 from sacro_deltab.measure.people import Grouping
 
@@ -74,3 +76,7 @@ def test_what_measures_again_takes_nothing_of_what_measured() -> None:
     files = [room / "kinds" / "anew.py", *(room / "check" / "recompute").glob("*.py")]
     assert len(files) > 4
     assert [file.name for file in files if "measure.measure" in file.read_text()] == []
+    shared = set(re.findall(r"^def (\w+)", (room / "measure" / "measure.py").read_text(), re.M))
+    for kind in KINDS.values():
+        if kind.again is not None:
+            assert shared.isdisjoint(kind.again.__code__.co_names), kind.name
