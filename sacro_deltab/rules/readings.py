@@ -32,6 +32,9 @@ output leaves, or leaves without a person, or shows a group, where it did not; *
 *worked out* where the attacker of the law as it is finds a marked one, or a small union of marked ones, in what would
 leave. The reading in force stays until somebody signs.
 
+The stored sessions are few, and some were made so that a decision shows what it does: read which outputs move, not
+the order. A TRE's own sessions give the order that counts there (`--readings DIR`).
+
 The other reading is the body of a layer: `sacro-deltab rules show D-31` prints it.
 
 ## The first {full}
