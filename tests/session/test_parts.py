@@ -136,7 +136,7 @@ def test_a_small_group_does_not_follow_from_its_complement(place: Place, few: st
 @pytest.mark.parametrize(
     ("where", "says"),
     [
-        ("dx == 'HC'", "one label, or several"),
+        ("dx == 'HC'", "where= is not understood"),
         (([["HC"]], "HC"), "1 rows, but the session's cohort has 500"),
         (("sick",), "one label, or several"),
     ],
@@ -164,7 +164,7 @@ def test_every_statistic_of_a_part_is_that_of_its_people(place: Place) -> None:
         session.release_correlations(delta, place.X, where=where),
         session.release_regression(formula="delta ~ age + C(sex)", data=data, where=where),
         session.release_contrast(delta, sex, where=where),
-        session.release_prediction_error(age + delta, age, validated="held-out people", where=where),
+        session.release_prediction_error(session.cross_validated(place.X, age).predicted_age, age, where=where),
         session.release_n(where=where),
     ]
     raws = [entry.raw for entry in entries]
