@@ -53,7 +53,7 @@ def predict(
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
 ) -> None:
     """See _PREDICT."""
-    from ..model.card import model_card  # numpy, for this command only
+    from ..run.card import model_card  # numpy, for this command only
     from ..run.predicting import PredictPlan, run_predict  # numpy and pandas, for this command only
 
     if card:

@@ -10,6 +10,8 @@ import numpy as np
 from ..base.errors import InputError, RefusedError
 from ..cohort import Cohort, Repair
 from ..cohort.people import Fill
+from ..kinds.calibration import CALIBRATION
+from ..kinds.prediction_error import ERRORS
 from ..measure.grouping import AgeBands
 from ..model.filling import (
     DEFAULT_COMPONENTS,
@@ -91,13 +93,13 @@ def _errors(
     session: DeltabSession, plan: Plan, predicted: Any, ages: Any, validated: str, where: Where = None
 ) -> Iterator[str]:
     """How well ages are predicted: errors, and calibration in bands of age."""
-    for kind in ("prediction_error", "calibration"):
+    for kind in (ERRORS, CALIBRATION):
         try:
             entry, *_ = session.release(kind, predicted, ages, validated=validated, where=where)
         except (InputError, RefusedError) as error:
             yield f"no {kind.replace('_', ' ')}: {error.what}"
             continue
-        if plan.plots and kind == "calibration" and entry.document is not None:
+        if plan.plots and kind == CALIBRATION and entry.document is not None:
             session.release_plot(entry)
 
 

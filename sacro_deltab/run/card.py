@@ -11,8 +11,12 @@ from typing import Any
 
 from ..base.errors import InputError
 from ..base.strict import read_object
+from ..kinds.cv_mae import CV_MAE
+from ..kinds.prediction_error import ERRORS
+from ..kinds.whole import N_SUBJECTS
+from ..model.weights import Weights
 from ..outputs.document import OutputDocument
-from .weights import Weights
+from ..outputs.parameters import FOLDED, Y_MEAN
 
 _INTENDED = (
     "Brain age, and brain-age delta where ages are given, of adults scanned and processed as the training people were.",
@@ -61,11 +65,11 @@ def _documents(folder: Path) -> Iterator[OutputDocument]:
 
 def _trained_on(documents: list[OutputDocument], privacy: Mapping[str, Any]) -> Iterator[str]:
     for one in documents:
-        if one.type == "n_subjects":
+        if one.type == N_SUBJECTS:
             yield f"N {one.rows[0][1]} people, as released."
-        elif one.type == "y_mean":
+        elif one.type == Y_MEAN:
             yield f"Mean age {one.rows[0][1]} years, as released."
-        elif one.type == "folded_weights" and "where" in one.about:
+        elif one.type == FOLDED and "where" in one.about:
             column, *labels = one.about["where"]
             yield f"Only the part {column}: {', '.join(labels)}."
     for basis in {str(r["basis"]["made_on"]) for r in privacy.get("releases", ()) if r.get("basis")}:
@@ -74,15 +78,15 @@ def _trained_on(documents: list[OutputDocument], privacy: Mapping[str, Any]) -> 
 
 def _errors(documents: list[OutputDocument]) -> Iterator[str]:
     for one in documents:
-        if one.type == "prediction_error":
+        if one.type == ERRORS:
             numbers = "; ".join(f"{row[0]} {row[2]}" for row in one.rows)
             yield f"{numbers} ({one.about.get('validated', 'how it was validated is not said')})."
-        elif one.type == "cv_mae":
+        elif one.type == CV_MAE:
             yield f"MAE {one.rows[0][1]} years ({one.about.get('validated')})."
 
 
 def _intervals(documents: list[OutputDocument]) -> Iterator[str]:
-    said = [one.about for one in documents if one.type == "folded_weights"]
+    said = [one.about for one in documents if one.type == FOLDED]
     for about in said:
         for name, value in about.items():
             if isinstance(value, Mapping) and {"low", "high", "unit"} <= set(value):
@@ -98,7 +102,7 @@ def _privacy(privacy: Mapping[str, Any]) -> Iterator[str]:
         "`check` hold that against the signature and the ledger."
     )
     for one in privacy.get("releases", ()):
-        if "folded_weights" in one.get("outputs", ()):
+        if FOLDED in one.get("outputs", ()):
             if one.get("label") == "formal":
                 spent = f"ε {one['epsilon']:g}, δ {one['delta_dp']:g} ({one['adjacency']})"
                 yield f"{spent}, by the {one['mechanism']} mechanism."
