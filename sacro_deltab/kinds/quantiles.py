@@ -101,6 +101,9 @@ def doubts(document: OutputDocument, n: int | None, least: int) -> Iterator[Find
     )
     if any(b[1] < a[1] for a, b in pairwise(pairs)):
         yield note("impossible-value", Effect.BLOCK, "A higher quantile is smaller than a lower one.", next_step=STEP)
+    if len(pairs) > 1 and pairs[0][1] == pairs[-1][1] != 0:
+        what = "All quantiles are one number, which is then the value of nearly everybody."
+        yield note("impossible-value", Effect.BLOCK, what, next_step=STEP)
     if n is None:
         return
     if None in percents:

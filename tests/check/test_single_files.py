@@ -12,6 +12,7 @@ import pytest
 from checking import PLAIN, check, codes, group_document, group_facts, mean_document, only, texts, write
 
 from sacro_deltab.base.errors import InputError
+from sacro_deltab.outputs import Column, OutputDocument
 
 MEAN = {"output_type": "delta_mean", "facts": PLAIN}
 
@@ -294,3 +295,22 @@ def test_an_attestation_of_staff_serves_as_facts(tmp_path: Path) -> None:
     assert check(path, facts=said).exit_code == 0
     with pytest.raises(InputError, match="only TRE staff"):
         check(path, facts={**said, "role": "researcher"})
+
+
+VALUES = Column("value", "value", "years")
+NOT_SUCH = {
+    "an SD of nothing": ("delta_sd", (("SD of delta", 0.0),), (("SD of delta", 3.1),)),
+    "a mean that is an age": ("delta_mean", (("mean", 62.3),), (("mean", -6.3),)),
+    "quantiles of one value": ("delta_quantiles", (("25", 2.0), ("50", 2.0), ("75", 2.0)),
+                               (("25", -1.0), ("50", 0.0), ("75", 1.0))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", NOT_SUCH)
+def test_what_a_session_refuses_is_refused_of_a_file(tmp_path: Path, what: str) -> None:
+    kind, wrong, honest = NOT_SUCH[what]
+    facts = {"output_type": kind, "facts": {**PLAIN, "mean.noised_beside": False}}
+    for rows, blocked in ((wrong, True), (honest, False)):
+        document = OutputDocument(kind, kind, "Delta", (Column("statistic", "label"), VALUES), rows, {})
+        report = check(write(tmp_path / f"{kind}.json", document), facts=facts)
+        assert ("check/impossible-value" in codes(report)) == blocked, texts(report)
