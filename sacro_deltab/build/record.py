@@ -109,6 +109,43 @@ def _with_waiver(finding: Finding) -> str:
     return finding.outside if finding.waived_by is None else f"Under waiver {finding.waived_by}: {finding.outside}"
 
 
+@dataclass(frozen=True)
+class Outside:
+    """What may be told of one output: all that records, notes and file names are made of.
+
+    It has no place for a fact, a count or an advice, so that what was seen in raw data cannot reach what leaves by way
+    of these functions: sentences come from findings in their outside form, and rules on raw facts make none where the
+    noise protects (`rules.noised`).
+    """
+
+    name: str
+    type: str
+    title: str
+    status: str
+    kept_inside: bool
+    label: str  # none, heuristic or formal
+    told: tuple[Mapping[str, Any], ...]  # of `told_of`
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Outside:
+        """From an entry of the evidence, which holds facts besides."""
+        label = "none" if entry["privacy"] is None else str(entry["privacy"]["label"])
+        name, kind, title, status = (str(entry[key]) for key in ("name", "type", "title", "status"))
+        label = label if label in _LABELS else "none"
+        return cls(name, kind, title, status, bool(entry["kept_inside"]), label, tuple(map(_told, entry["told"])))
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of its files: a note where it stays inside, a picture, or the table for people and for machines."""
+        endings = ("csv",) if self.kept_inside else ("png",) if self.type == PLOT else ("csv", "json")
+        return tuple(f"{self.name}.{ending}" for ending in endings)
+
+
+def _told(one: Mapping[str, Any]) -> dict[str, Any]:
+    """The five entries that `told_of` writes, and no other."""
+    return {key: one[key] for key in ("effect", "text", "asks", "clauses", "next_step")}
+
+
 def told_of(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     """What a record says of the findings that may leave (`rules.outside_findings`): the evidence keeps it as `told`."""
     return [
@@ -124,57 +161,51 @@ def told_of(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     ]
 
 
-def record(entry: Mapping[str, Any], document: OutputDocument | None, header: Header) -> dict[str, Any]:
+def record(output: Outside, document: OutputDocument | None, header: Header) -> dict[str, Any]:
     """The record of one output.
 
     Parameters
     ----------
-    entry
-        The output as the evidence keeps it (`name`, `type`, `title`, `status`, `kept_inside`, `told`, `privacy`).
+    output
+        What may be told of it.
     document
         What leaves of it; None where it stays inside.
     header
         What it shares with the other records.
     """
-    kept, told = bool(entry["kept_inside"]), entry["told"]
+    told = output.told
     properties = {
-        "method": f"deltab_{entry['type']}",
+        "method": f"deltab_{output.type}",
         "sacro_deltab": header.rules,
         "certificate_id": header.certificate_id,
         "acro": f"sacro_deltab {header.package}, acro {header.acro}",
-        "label": _label(entry["privacy"]),
+        "label": output.label,
     }
     if header.profile is not None:
         properties["rule_set"] = "with layer {} sha256:{}".format(*header.profile)
-    if entry["type"] in header.loosened:
-        properties["loosened"] = f"by layers that the committee signed: {header.loosened[entry['type']]}"
+    if output.type in header.loosened:
+        properties["loosened"] = f"by layers that the committee signed: {header.loosened[output.type]}"
     if header.simulated:
         properties["simulated"] = "nobody said what is declared or attested here: it was made up, to try things"
     if header.config_changed:
         properties["session"] = "acro.config was changed during the session"
     return _record(
-        entry["name"],
-        entry["status"],
+        output.name,
+        output.status,
         properties,
-        files_of(entry),
+        output.files,
         header,
-        command=f"sacro_deltab: {entry['type']}",
+        command=f"sacro_deltab: {output.type}",
         summary=summary(
-            entry["status"],
+            output.status,
             told,
             rule_set=header.law,
             marked="" if document is None else document.mark,
         ),
-        comments=[f"{entry['title']}. {STAYS}" if kept else f"{entry['title']}.", *_remarks(told)],
+        comments=[f"{output.title}. {STAYS}" if output.kept_inside else f"{output.title}.", *_remarks(told)],
         sdc=sdc(document),
-        fair={"analysis_name": f"sacro_deltab {entry['type']}", "dependent": "brain-age delta", "independent": []},
+        fair={"analysis_name": f"sacro_deltab {output.type}", "dependent": "brain-age delta", "independent": []},
     )
-
-
-def files_of(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of an output's files: a note where it stays inside, a picture, or the table for people and for machines."""
-    endings = ("csv",) if entry["kept_inside"] else ("png",) if entry["type"] == PLOT else ("csv", "json")
-    return tuple(f"{entry['name']}.{ending}" for ending in endings)
 
 
 def broken_told() -> list[dict[str, Any]]:
@@ -228,11 +259,6 @@ def _record(
     }
 
 
-def _label(privacy: Mapping[str, Any] | None) -> str:
-    label = "none" if privacy is None else str(privacy["label"])
-    return label if label in _LABELS else "none"
-
-
 def _remarks(told: Sequence[Mapping[str, Any]]) -> list[str]:
     """Questions, next steps and clauses, each once: the viewer shows them above the buttons."""
     asks = [f"Question: {ask}" for one in told for ask in one["asks"]]
@@ -266,13 +292,13 @@ def suppressed_cells(document: OutputDocument) -> dict[str, list[list[int]]]:
     return {CELL_CHECK: places} if places else {}
 
 
-def stub(entry: Mapping[str, Any]) -> bytes:
+def stub(output: Outside) -> bytes:
     """The file of an output that stays inside: what was asked for and why it does not leave, nothing else."""
-    told = entry["told"]
+    told = output.told
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["output", "kept inside because"])
-    writer.writerow([entry["title"], told[0]["text"] if told else BROKEN])
+    writer.writerow([output.title, told[0]["text"] if told else BROKEN])
     return buffer.getvalue().encode("utf-8")
 
 

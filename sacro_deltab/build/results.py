@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..outputs.document import OutputDocument
-from .record import Header, paper, record
+from .record import Header, Outside, paper, record
 
 CERTIFICATE = "certificate.dsse.txt"
 CERTIFICATE_RECORD = "certificate"
@@ -56,7 +56,7 @@ def own_records(
     """Our records by uid, in the order of their names: what the evidence says of an order stays inside with it."""
     header = Header.of(evidence["session"])
     entries = sorted(evidence["outputs"], key=lambda entry: str(entry["name"]))
-    return {str(e["name"]): record(e, documents.get(str(e["name"])), header) for e in entries}
+    return {str(e["name"]): record(Outside.of(e), documents.get(str(e["name"])), header) for e in entries}
 
 
 def results_bytes(evidence: Mapping[str, Any], own: Mapping[str, Any], others: Mapping[str, Any]) -> bytes:

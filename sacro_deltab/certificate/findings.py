@@ -9,6 +9,7 @@ from typing import Any
 from ..base.findings import Effect, Finding
 from ..base.verdicts import worst
 from ..judging.report import FileReport, Report
+from ..outputs.parameters import N_SUBJECTS
 from .layout import ENVELOPES, STATEMENT, STRUCTURE
 from .policy import Policy
 from .viewer import file_statuses, listed_files
@@ -38,6 +39,7 @@ class PreparedOutput:
     said: Mapping[str, str] = field(default_factory=dict)
     cells_marked: bool = False
     privacy: Mapping[str, Any] | None = None
+    public_n: bool = False  # N of everybody: no query on them where a training took it as public (D-23)
     actions: tuple[Mapping[str, Any], ...] = ()
     findings: tuple[Finding, ...] = ()
 
@@ -119,6 +121,7 @@ class _Group:
     not_applicable: list[str] = field(default_factory=list)
     facts: list[tuple[str, str]] = field(default_factory=list)
     privacy: Mapping[str, Any] | None = None
+    public_n: bool = False
     actions: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, entry: FileReport) -> None:
@@ -155,6 +158,7 @@ def _recorded(key: str, own: Mapping[str, Any]) -> _Group:
         key,
         not_applicable=_strings(decision.get("not_applicable")),
         privacy=privacy if isinstance(privacy, Mapping) else None,
+        public_n=own.get("type") == N_SUBJECTS and "where" not in _map(_map(own.get("raw")).get("about")),
         actions=[dict(action) for action in _items(decision.get("actions"))],
     )
 
@@ -191,6 +195,7 @@ def _prepare(group: _Group, policy: Policy) -> PreparedOutput:
         said={rule: text for rule, text in said.items() if rule not in raw},
         cells_marked=bool(cells),
         privacy=group.privacy,
+        public_n=group.public_n,
         actions=tuple(group.actions),
         findings=tuple(group.findings),
     )

@@ -80,11 +80,13 @@ def outside_budget(outputs: Sequence[PreparedOutput], releases: Sequence[Mapping
     """Names of what was asked for without noise beside a noised release; empty where nothing is noised.
 
     An output that stays inside counts too: that it stays, and why, is an answer about the people that no noise covers.
+    N of everybody does not where every release takes it as a public constant (D-23).
     """
     if not releases:
         return []
+    n_is_public = all(r.get("adjacency") not in ("add_remove", None) for r in releases)
     named = {str(n) for r in releases for n in r.get("outside_budget", ())}
-    named |= {o.name for o in outputs if _unnoised(o)}
+    named |= {o.name for o in outputs if _unnoised(o) and not (o.public_n and n_is_public)}
     return sorted(named)
 
 

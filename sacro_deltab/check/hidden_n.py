@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from ..inert.content import Content, last_name
-from ..kinds.whole import N_SUBJECTS
-from ..outputs.parameters import COMPONENTS, X_MEAN, Y_MEAN
+from ..outputs.parameters import COMPONENTS, N_SUBJECTS, X_MEAN, Y_MEAN
 from .vectors import MIN_LENGTH
 
 

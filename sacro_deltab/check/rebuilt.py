@@ -13,7 +13,7 @@ from typing import Any
 from ..base.findings import Effect, Finding, note
 from ..build.free import free_bits
 from ..build.picture import picture, plotted, source_of
-from ..build.record import Header, broken_told, files_of, loosened, stub, told_of
+from ..build.record import Header, Outside, broken_told, loosened, stub, told_of
 from ..build.results import CERTIFICATE_RECORD, config_faults, own_records, results_bytes
 from ..judging.documents import free_text_of
 from ..judging.judge import Judged
@@ -100,7 +100,7 @@ def _documents(session: Session) -> dict[str, OutputDocument | None]:
 def output_findings(session: Session, record: Record, entry: Mapping[str, Any]) -> Iterator[Finding]:
     """The record of one output, its files' names and the texts that somebody chose."""
     yield from free_text_of((str(entry["name"]), str(entry["title"])), session.context.ruleset.parameters)
-    if list(files_of(entry)) != list(entry["files"]):
+    if list(Outside.of(entry).files) != list(entry["files"]):
         yield note(
             "not-rebuilt", Effect.BLOCK, "The evidence names other files than the package writes.", next_step=_STEP
         )
@@ -121,16 +121,16 @@ def output_findings(session: Session, record: Record, entry: Mapping[str, Any]) 
 
 def stub_findings(session: Session, entry: Mapping[str, Any]) -> Iterator[Finding]:
     """The note of an output that stays inside: the one line that its findings make, and nothing else."""
-    (name,) = files_of({**entry, "kept_inside": True})
-    snapshot = session.files.get(name)
-    if snapshot is None or snapshot.data != stub(entry):
+    output = replace(Outside.of(entry), kept_inside=True)
+    snapshot = session.files.get(output.files[0])
+    if snapshot is None or snapshot.data != stub(output):
         yield note("stub", Effect.BLOCK, "The note of a withheld output holds more than one reason.", next_step=_STEP)
 
 
 def picture_findings(session: Session, entry: Mapping[str, Any]) -> Iterator[Finding]:
     """A PNG must be, byte for byte, the picture of released numbers: then their verdict is the picture's."""
     source = session.documents.get(source_of(entry))
-    found = [session.files[name].data for name in files_of(entry) if name in session.files]
+    found = [session.files[name].data for name in Outside.of(entry).files if name in session.files]
     if source is None or len(found) != 1 or found[0] != picture(plotted(entry, source)):
         yield note(
             "image",

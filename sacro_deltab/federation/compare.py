@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..base.errors import RefusedError
-from ..kinds.whole import N_SUBJECTS
 from ..outputs.parameters import (
     AVERAGED,
     BETA1,
     FOLDED,
     MOMENTS,
+    N_SUBJECTS,
     Y_MEAN,
 )
 from ..tables.rounding import round_value

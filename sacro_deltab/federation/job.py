@@ -13,8 +13,8 @@ import yaml
 from ..base.digests import sha256_hex
 from ..base.errors import InputError, RefusedError
 from ..base.opening import read_file
-from ..kinds.whole import DELTA_MEAN, DELTA_SD, N_SUBJECTS
-from ..outputs.parameters import BETA1, FOLDED, MOMENTS, Y_MEAN
+from ..kinds.whole import DELTA_MEAN, DELTA_SD
+from ..outputs.parameters import BETA1, FOLDED, MOMENTS, N_SUBJECTS, Y_MEAN
 from ..privacy.basis import Basis
 from ..rules import RuleSet
 from ..rules.marked_yaml import Problem, read_marked

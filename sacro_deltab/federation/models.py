@@ -10,10 +10,9 @@ import numpy as np
 
 from ..base.errors import InputError
 from ..kinds.pooled import MINUS
-from ..kinds.whole import N_SUBJECTS
 from ..model.weights import Weights
 from ..outputs.document import OutputDocument
-from ..outputs.parameters import AVERAGED, BETA1, FOLDED, MOMENTS, POOLED_MODEL
+from ..outputs.parameters import AVERAGED, BETA1, FOLDED, MOMENTS, N_SUBJECTS, POOLED_MODEL
 from ..privacy.basis import Basis
 from ..privacy.fit import Axes, age_moments
 from ..privacy.moments import NoisyMoments

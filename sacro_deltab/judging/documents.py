@@ -13,8 +13,8 @@ from ..base.strict import DATA, parse
 from ..inert.content import Content
 from ..inert.tabular import _INVISIBLE, MARKS, TableData, number
 from ..kinds.registry import KINDS
-from ..kinds.whole import N_SUBJECTS
 from ..outputs import Cell, Column, OutputDocument, is_mark
+from ..outputs.parameters import N_SUBJECTS
 from .plausible import cells_of_text
 from .schema import document_errors
 

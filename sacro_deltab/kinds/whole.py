@@ -9,10 +9,10 @@ import numpy as np
 from ..base.errors import InputError
 from ..measure.measure import computed, count, statistic_of, summary_facts
 from ..measure.numbers import PrintedCell
+from ..outputs.parameters import N_SUBJECTS
 from . import anew, documents
 from .kind import Inside, Kind, Made, Measured, Reading, called
 
-N_SUBJECTS = "n_subjects"
 DELTA_MEAN = "delta_mean"
 DELTA_SD = "delta_sd"
 

@@ -9,6 +9,7 @@ BETA1, BETA2, BETA2SQ, GAMMA, GAMMASQ = "beta1", "beta2", "beta2sq", "gamma", "g
 COMPONENTS, CONF_BETA, FOLDED = "pca_components", "conf_beta", "folded_weights"
 X_MEAN, X_STD, Y_MEAN, YSQ_MEAN, YSQ_SLOPE = "x_mean", "x_std", "y_mean", "ysq_mean", "ysq_slope"
 MOMENTS = "noised_moments"
+N_SUBJECTS = "n_subjects"
 POOLED_MODEL = "pooled_model"  # as folded weights
 
 WEIGHTS = (

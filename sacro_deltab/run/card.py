@@ -13,10 +13,9 @@ from ..base.errors import InputError
 from ..base.strict import read_object
 from ..kinds.cv_mae import CV_MAE
 from ..kinds.prediction_error import ERRORS
-from ..kinds.whole import N_SUBJECTS
 from ..model.weights import Weights
 from ..outputs.document import OutputDocument
-from ..outputs.parameters import FOLDED, Y_MEAN
+from ..outputs.parameters import FOLDED, N_SUBJECTS, Y_MEAN
 
 _INTENDED = (
     "Brain age, and brain-age delta where ages are given, of adults scanned and processed as the training people were.",

@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..build.free import free_bits
+from ..build.record import Outside
 from ..kinds.plots import PLOT
 from ..measure.numbers import Moment, Trace
 from ..measure.people import Grouping
@@ -65,6 +66,11 @@ class Entry:
     def reasons(self) -> tuple[str, ...]:
         """Why, in words that may leave."""
         return tuple(dict.fromkeys(str(one["text"]) for one in self.told))
+
+    @property
+    def outside(self) -> Outside:
+        """What may be told of it."""
+        return Outside.of(self.to_evidence())
 
     def to_evidence(self) -> dict[str, Any]:
         """One entry of `outputs` in the evidence file."""

@@ -213,7 +213,7 @@ def _written(session: SessionCore, candidate: Candidate, entry: Entry) -> Entry:
         for name, body in _bodies(entry, candidate):
             staged.append(session.journal.stage(name, body))
         done = replace(entry, files=tuple(path.name for path in staged))
-        draft = draft_of(built(done.to_evidence(), done.document, header(session)), session.journal.files)
+        draft = draft_of(built(done.outside, done.document, header(session)), session.journal.files)
         taken = [name for other in session.entries for name in other.files]
         validate_draft(draft, taken=taken)
         _keep_values(session, candidate)
@@ -232,7 +232,7 @@ def _written(session: SessionCore, candidate: Candidate, entry: Entry) -> Entry:
 
 def _bodies(entry: Entry, candidate: Candidate) -> list[tuple[str, bytes]]:
     if entry.document is None:
-        return [(f"{entry.name}.csv", stub(entry.to_evidence()))]
+        return [(f"{entry.name}.csv", stub(entry.outside))]
     if candidate.picture is not None:
         return [(f"{entry.name}.png", candidate.picture)]
     return [

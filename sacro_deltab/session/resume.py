@@ -98,7 +98,7 @@ def _kept(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _take_up(session: SessionCore, entry: Entry, cells: list[dict[str, Any]], trace: dict[str, Any] | None) -> None:
-    draft = draft_of(record(entry.to_evidence(), entry.document, header(session)), session.journal.files)
+    draft = draft_of(record(entry.outside, entry.document, header(session)), session.journal.files)
     validate_draft(draft, taken=[name for other in session.entries for name in other.files])
     printed = [PrintedCell(**{**cell, "members": np.array(cell["members"], dtype=np.int64)}) for cell in cells]
     for name in {cell.variable for cell in printed if cell.variable is not None}:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import InputError
 from ..kinds.moments import document as moments_document
 from ..kinds.weights import PUBLIC_IN_A_BASIS, documents
-from ..kinds.whole import N_SUBJECTS
 from ..kinds.whole import n as n_of
 from ..measure.measure import computed, dof_check
 from ..outputs.document import OutputDocument
-from ..outputs.parameters import MOMENTS, WEIGHTS
+from ..outputs.parameters import MOMENTS, N_SUBJECTS, WEIGHTS
 from ..rules.facts import Fact, FactValue, Provider
 from .attacking import reported_weights
 from .common import ROWS_ARE_PEOPLE, build_facts, candidate_of, noised, not_noised

@@ -12,7 +12,7 @@ import pytest
 
 from sacro_deltab.base.errors import InputError
 from sacro_deltab.base.findings import Effect, Finding
-from sacro_deltab.build.record import CELL_CHECK, stub, summary, suppressed_cells, told_of
+from sacro_deltab.build.record import CELL_CHECK, Outside, stub, summary, suppressed_cells, told_of
 from sacro_deltab.outputs.document import Column, OutputDocument
 from sacro_deltab.session.acro_records import Draft, file_problem, validate_draft
 
@@ -130,7 +130,7 @@ def test_summary_words_and_chip() -> None:
 
 def test_stub_holds_one_line_of_reason() -> None:
     finding = Finding(("R-1",), "output", Effect.WITHHOLD, "", "more than 30%\nsuppressed; really", ())
-    text = stub({"title": "A, title", "told": told_of([finding])}).decode()
+    text = stub(Outside("a", "delta_mean", "A, title", "fail", True, "none", tuple(told_of([finding])))).decode()
     assert text == 'output,kept inside because\n"A, title","more than 30% suppressed, really"\n'
 
 

@@ -14,11 +14,11 @@ from ...kinds import anew
 from ...kinds.group_tables import BY_SITE
 from ...kinds.kind import Measured
 from ...kinds.registry import KINDS
-from ...kinds.whole import N_SUBJECTS
 from ...measure.grouping import AgeBands, make_grouping
 from ...measure.numbers import PrintedCell
 from ...measure.people import MISSING, Grouping, Roster
 from ...outputs import OutputDocument
+from ...outputs.parameters import N_SUBJECTS
 from ...rules.facts import Facts
 from .cohort_deltas import Source
 from .cohort_file import CohortFile, band_edges, is_noised
