@@ -90,6 +90,7 @@ def _facts(job: Job, ruleset: RuleSet, kind: str) -> dict[str, Fact]:
         "output.format": "csv",
         "n": job.minimum_n,
         "n_node": job.minimum_n,
+        "n.shown": job.minimum_n,  # each node's training shows its own, or is refused before it is paid
         "residual_dof": job.minimum_n - job.n_components,
         "rounding.done": True,
         "dp.end_to_end_claim": False,

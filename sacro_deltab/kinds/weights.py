@@ -106,6 +106,9 @@ def again(asked: Reading) -> Measured | None:
     matrix = None if origin == "public_bound" else asked.matrix(asked.trained_on())
     if matrix is not None:
         made = anew.features(matrix)
+        shown = asked.value("n.shown")
+        if isinstance(shown, int):  # a lower limit: no more people with values than there are
+            found.facts["n.shown"] = min(shown, int((np.isfinite(ages) & np.isfinite(matrix).any(axis=1)).sum()))
         found.facts["idp.largest_share"] = made["idp.largest_share"]
         found.facts["largest_share"] = max(made["largest_share"], anew.share(anew.known(ages)))
     predicted = asked.prediction() if asked.noised else None

@@ -55,6 +55,11 @@ class Purse:
         return np.asarray(total + sampler.discrete_gaussian(sigma, total.size))
 
 
+def noise_sd_of(size: int, share: float, mu: float, reach: int) -> float:
+    """Noise SD of each entry of a sum of `size` entries whose rows have norm 1 at most, for a share of μ²."""
+    return integer_sigma(reach * norm_bound(size), mu * math.sqrt(share)) * _UNIT
+
+
 @dataclass(frozen=True)
 class Schedule:
     """Public plan of a descent: clip radius, share of μ² and step of each round; shares of the scalars.
@@ -73,7 +78,7 @@ class Schedule:
         """Noise SD of every sum, known beforehand."""
 
         def one(size: int, radius: float, share: float) -> float:
-            return integer_sigma(reach * norm_bound(size), mu * math.sqrt(share)) * _UNIT * radius
+            return noise_sd_of(size, share, mu, reach) * radius
 
         reach_of = self.scalar_radii(conf)
         sizes = {name: width if name == "u" else conf_width(name, conf) for name in self.scalars}

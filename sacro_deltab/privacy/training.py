@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
@@ -16,10 +17,12 @@ from . import sampler
 from .accounting import epsilon_by_adjacency
 from .basis import Basis
 from .bounds import PublicBounds
+from .gradient import Purse, noise_sd_of
 from .intervals import intervals_of
 from .job import Job, check_delta, confound_names_of, contributing, effective_bounds, people_arrays
 from .mechanisms import mu_of
 from .moments import NoisyMoments
+from .noisy_count import PEOPLE, PEOPLE_SHARE
 from .paths import Method, choose
 from .spend import Adjacency, Receipt, SpendRequest, just_drawn
 from .statement import PROOF, PrivacyStatement, label_of
@@ -44,8 +47,8 @@ class PrivateModel:
     inside
         For people inside the TRE only; may depend on the data without noise.
     n_noisy
-        The release's own noisy count of people, rounded, at least 1 (`add_remove` only): the one N that may be used,
-        tested or printed with it. None where N is public.
+        The release's own noisy count of people, rounded, at least 1. Under `add_remove` the one N that may be used,
+        tested or printed with it. Where N is public, how many of those people have values (`count_people`), else None.
     intervals
         95 % intervals from noised and public numbers: `age_slope` of the unbiased delta (years a year), errors of mean
         age, predicted age and b1 (years); each says what it covers.
@@ -86,6 +89,7 @@ def train_private(
     ruleset_bounds: PublicBounds | None = None,
     people_registered: bool = True,
     before_spend: Callable[[Mapping[str, Any]], None] | None = None,
+    count_people: bool = False,
     keep: Callable[[Callable[[], PrivateModel]], PrivateModel] = just_drawn,
     outputs: Sequence[str] = TRAINED,
     options: Mapping[str, Any] | None = None,
@@ -124,6 +128,8 @@ def train_private(
         False where no register of the TRE holds these people: the label is at most `heuristic`.
     before_spend
         Sees what is public of the training (noise SDs, J, method) and may refuse it; nothing is spent then.
+    count_people
+        Where N is public, also count the people with an age and a feature, with noise, for `PEOPLE_SHARE` of μ².
     keep
         Given the function that draws: calls it once and gives back what it returned, or gives back what an earlier call
         on the same spend returned without drawing again.
@@ -137,7 +143,7 @@ def train_private(
         X, age, confounds=confounds, feature_names=feature_names, confound_names=confound_names, bounds=bounds,
         basis=basis, epsilon=epsilon, delta_dp=delta_dp, adjacency=adjacency, unit=unit, n_components=n_components,
         method=method, registered=registered, ruleset_bounds=ruleset_bounds,
-        people_registered=people_registered, outputs=outputs, options=options or {},
+        people_registered=people_registered, outputs=outputs, options=options or {}, count_people=count_people,
     )  # fmt: skip
     if before_spend is not None:
         before_spend(price.public)
@@ -148,7 +154,12 @@ def train_private(
 def _drawn(job: Job, price: Price, receipt: Receipt | None) -> PrivateModel:
     """Draw the noise, once the price is paid."""
     weights, moments = price.run(job)
-    noisy = moments.n if moments is not None else job.drawn.get("n", 1.0)
+    counted: float | None = None
+    if not job.exact_n:
+        counted = moments.n if moments is not None else job.drawn.get("n", 1.0)
+    elif PEOPLE in price.public["noise_sd"]:
+        purse = Purse(cast(float, price.request.mu), job.reach)
+        counted = max(1.0, float(purse.sum(PEOPLE, np.ones((job.age.size, 1)), 1.0, PEOPLE_SHARE)[0]))
     return PrivateModel(
         weights=weights,
         statement=_statement(job, price, receipt),
@@ -156,7 +167,7 @@ def _drawn(job: Job, price: Price, receipt: Receipt | None) -> PrivateModel:
         public=price.public,
         warnings=price.warnings,
         inside={"bounds_warning": job.bounds.warn_if_data_extremes(job.age)},
-        n_noisy=None if job.exact_n else round(noisy),
+        n_noisy=None if counted is None else round(counted),
         intervals=intervals_of(job.drawn, job.bounds.age_half, int(price.public["n_components"])),
     )
 
@@ -193,6 +204,7 @@ def prepare(
     outputs: Sequence[str],
     options: Mapping[str, Any],
     people_registered: bool = True,
+    count_people: bool = False,
 ) -> tuple[Job, Price]:
     """Check and price a training; nothing is spent and no noise is drawn."""
     if adjacency not in ADJACENCIES:
@@ -212,14 +224,19 @@ def prepare(
         basis_digest=None if basis is None else basis.digest, people_registered=people_registered,
     )  # fmt: skip
     there = contributing(values, ages)
+    counted = count_people and people is not None
     job = Job(
         X=values[there], age=ages[there], confounds=None if conf is None else conf[there], bounds=effective,
         basis=basis, n_components=n_components,
-        adjacency=adjacency, mu=mu, centre=np.array(effective.centre), scale=np.array(effective.scale),
-        axes_names=tuple(str(n) for n in feature_names), conf_names=conf_names, options=dict(options),
+        adjacency=adjacency, mu=mu * math.sqrt(1 - PEOPLE_SHARE) if counted else mu,
+        centre=np.array(effective.centre), scale=np.array(effective.scale), conf_names=conf_names,
+        axes_names=tuple(str(n) for n in feature_names), options=dict(options),
         people=people,
     )  # fmt: skip
     path = choose(job, method, people)
+    public = dict(path.public)
+    if counted:
+        public["noise_sd"] = {**public["noise_sd"], PEOPLE: noise_sd_of(1, PEOPLE_SHARE, mu, job.reach)}
     request = SpendRequest(
         mechanism=path.mechanism,
         epsilon=eps,
@@ -241,7 +258,7 @@ def prepare(
         },
     )
     declared = effective if bounds is None else bounds
-    return job, Price(request, reason, path.public, path.warnings, declared, path.run)
+    return job, Price(request, reason, public, path.warnings, declared, path.run)
 
 
 def _basis_words(job: Job, public: Mapping[str, Any]) -> dict[str, Any] | None:

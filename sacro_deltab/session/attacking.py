@@ -132,7 +132,7 @@ def attack_training(
     )
 
     record = session.models[id(model)]
-    known = record.n_least if record.n_least is not None else record.training.n
+    known = record.n_least if record.n_is_secret and record.n_least is not None else record.training.n
     if known < 2 * LEAST_PEOPLE:
         return "no membership test of the weights: too few people to attack halves of them"
     statement = model.statement.to_json()

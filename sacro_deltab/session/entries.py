@@ -210,6 +210,7 @@ class Candidate:
     made_of: str | None = None
     weights_sha256: str | None = None
     advice: tuple[str, ...] = ()  # what would let it out, where it stays inside
+    notes: tuple[str, ...] = ()  # what a person who decides should know; inside only
 
 
 def entry_html(entry: Entry) -> str:

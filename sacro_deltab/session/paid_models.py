@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from hashlib import sha256
@@ -12,7 +13,7 @@ import numpy as np
 
 from ..base.errors import PrivacyError
 from ..privacy import PrivateModel
-from ..privacy.noisy_count import attempt_error, gaussian_allowance, least
+from ..privacy.noisy_count import PEOPLE, attempt_error, gaussian_allowance, least
 from ..privacy.spend import Receipt
 from ..privacy.stored import model_of
 from .common import ROWS_ARE_PEOPLE
@@ -71,13 +72,15 @@ def _known(session: SessionCore, model: PrivateModel, receipt: Receipt, training
     if session.state.ids is None:
         said = replace(model.statement, not_covered=(ROWS_ARE_PEOPLE, *model.statement.not_covered))
         model = replace(model, statement=said)
+    fewest, most = _limits_of_n(session, model, receipt)
     session.models[id(model)] = TrainedHere(
         model,
         receipt,
         training,
         statement=model.statement.to_json(),
         digest=_model_digest(model),
-        n_least=_least_n(session, model, receipt),
+        n_least=fewest,
+        n_most=most,
         intervals=model.intervals,
     )
     return model
@@ -89,10 +92,12 @@ def taken_up(session: SessionCore, step: Mapping[str, Any]) -> None:
     _known(session, model_of(session.orders.opened(receipt.entry)), receipt, Training.from_json(step))
 
 
-def _least_n(session: SessionCore, model: PrivateModel, receipt: Receipt) -> int | None:
-    """Lower confidence limit of a noised N, at a level that holds over all attempts on these people."""
+def _limits_of_n(session: SessionCore, model: PrivateModel, receipt: Receipt) -> tuple[int | None, int]:
+    """Confidence limits of the noised count, at a level that holds over all attempts on these people."""
     if model.n_noisy is None:
-        return None
+        return None, 0
     attempt = receipt.after.releases
     error = attempt_error(float(session.ruleset.parameters["noisy_n_error"]), attempt)
-    return least(model.n_noisy, gaussian_allowance(float(model.public["noise_sd"]["n"]), error))
+    told = model.public["noise_sd"]
+    allowance = gaussian_allowance(float(told.get("n", told.get(PEOPLE))), error)
+    return least(model.n_noisy, allowance), math.ceil(model.n_noisy + allowance)

@@ -54,7 +54,7 @@ def private_mean_candidate(
             next_step=f"Take it back first with session.drop({exact.name!r}).",
         )
     people = session.state.roster(rows_of(values)).mean_by_person(values)
-    noisy = next((t.n_least for t in session.models.values() if t.n_least is not None), None)
+    noisy = next((t.n_least for t in session.models.values() if t.n_is_secret), None)
     secret = noisy is not None or session.budget.n_is_secret()
     n_public = None if secret else int(people.size)
     own = float(session.ruleset.parameters["delta_bound_years"])

@@ -132,7 +132,7 @@ def judge(session: SessionCore, candidate: Candidate) -> tuple[Judged, tuple[str
         return _broken(candidate, error), (f"{type(error).__name__} while judging",)
     attacked = () if judged.audit is None else judged.audit.pairs
     advice = tuple(f"{', '.join(a.rules)}: {a.inside}" for a in judged.decision.advice)
-    return judged, tuple(dict.fromkeys((*judged.problems, *attacked, *near.notes, *advice)))
+    return judged, tuple(dict.fromkeys((*judged.problems, *attacked, *near.notes, *advice, *candidate.notes)))
 
 
 def _with_moments(session: SessionCore, candidate: Candidate) -> Candidate:

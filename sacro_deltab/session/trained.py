@@ -16,6 +16,7 @@ class Training:
 
     `n` people of the roster took part; `where` names the part of the cohort, empty for everybody. `plain`: the model's
     deltas of its own people may be large for the noise alone. `n_basis`: people of a registered public basis.
+    `with_values`: how many have an age and a feature, exactly; for inside/ alone.
     """
 
     facts: Mapping[str, Fact]
@@ -24,6 +25,7 @@ class Training:
     where: tuple[str, ...] = ()
     n_basis: int | None = None
     plain: bool = False
+    with_values: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """For the journal."""
@@ -35,7 +37,13 @@ class Training:
         """Back from the journal."""
         facts = {name: Fact(name, value, Provider(by)) for name, (value, by) in data["facts"].items()}
         return cls(
-            facts, bytes.fromhex(data["people"]), data["n"], tuple(data["where"]), data["n_basis"], data["plain"]
+            facts,
+            bytes.fromhex(data["people"]),
+            data["n"],
+            tuple(data["where"]),
+            data["n_basis"],
+            data["plain"],
+            data["with_values"],
         )
 
 
@@ -48,8 +56,14 @@ class TrainedHere:
     training: Training
     statement: Mapping[str, Any]
     digest: bytes
-    n_least: int | None  # lower confidence limit of a noised N; None where N is public
+    n_least: int | None  # lower confidence limit of the noised count of people (with values); None: none was noised
+    n_most: int = 0  # upper limit, likewise
     intervals: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # from noised and public numbers
+
+    @property
+    def n_is_secret(self) -> bool:
+        """Whether the training protects N itself."""
+        return bool(self.statement["adjacency"] == "add_remove")
 
     @property
     def formal(self) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import InputError, PrivacyError
-from ..measure.measure import max_abs_z, training_facts
+from ..measure.measure import computed, max_abs_z, training_facts
 from ..measure.people import columns_of, numbers, plausible_ages
 from ..privacy import PublicBounds, train_private
 from ..privacy.heuristic import documents_recipe
@@ -107,7 +107,6 @@ def train(
         matrix, ages, confounds = part.only(matrix), part.only(ages), part.only(confounds)
     people = people_digest(matrix, ages, confounds)
     n_public = None if adjacency == "add_remove" else ages.size
-    _refuse_too_few(session, matrix, ages)
     model = train_private(
         matrix,
         ages,
@@ -126,6 +125,7 @@ def train(
         ruleset_bounds=public,
         people_registered=session.budget.people is not None and (part is None or part.known),
         before_spend=before_spend,
+        count_people=True,
     )
     public_people = int(basis.n_people) if basis is not None and session.budget.registered(basis.digest) else None
     plain = own_deltas(matrix, ages, model.weights, session.ruleset.parameters) and _within(
@@ -135,7 +135,10 @@ def train(
     facts = training_facts(matrix, ages, origin=origin, max_z=_largest_z(model, matrix, ages, confounds))
     where = () if part is None else tuple(part.where)
     return remembered(
-        session, model, receipts[-1], Training(facts, people, int(ages.size), where, public_people, plain)
+        session,
+        model,
+        receipts[-1],
+        Training(facts, people, int(ages.size), where, public_people, plain, int(contributing(matrix, ages).sum())),
     )
 
 
@@ -166,19 +169,9 @@ def train_documents(
         spend=session.orders.place(roster.n_people, people, receipts),
         keep=session.orders.keep(receipts, model_json, model_of),
     )  # fmt: skip
-    facts = training_facts(matrix, ages, origin="node_specific", max_z=_largest_z(model, matrix, ages, None))
+    facts = computed(n__shown=int(contributing(matrix, ages).sum()))  # exact: this recipe makes no formal claim
+    facts |= training_facts(matrix, ages, origin="node_specific", max_z=_largest_z(model, matrix, ages, None))
     return remembered(session, model, receipts[-1], Training(facts, people, roster.n_people))
-
-
-def _refuse_too_few(session: SessionCore, matrix: Any, ages: Any) -> None:
-    """Rows are no people: at least the rule set's minimum must have an age and a feature. Said inside, before ε."""
-    least = int(session.ruleset.parameters["n_min_dp"])
-    if int(contributing(matrix, ages).sum()) < least <= ages.size:
-        raise PrivacyError(
-            f"fewer than {least} of these people have an age and a feature: the others add nothing to a private "
-            "training. Nothing was spent",
-            next_step="Train on people with values; N counts people, never rows.",
-        )
 
 
 def _look_elsewhere(session: SessionCore, matrix: Any, names: Sequence[str]) -> None:

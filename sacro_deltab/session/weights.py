@@ -37,6 +37,7 @@ class _Source:
     n_basis: int | None  # people of a registered public basis
     facts: Mapping[str, Fact]
     context: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
 
 
 def weight_candidates(session: SessionCore, model: Any, title: str, only: Sequence[str] | None) -> list[Candidate]:
@@ -58,12 +59,19 @@ def weight_candidates(session: SessionCore, model: Any, title: str, only: Sequen
                 "under add_remove N is not public: printing it beside this model would void its ε",
                 next_step="Leave n_subjects out, or train with adjacency='zero_out_N_public'.",
             )
+    elif N_SUBJECTS in wanted and _too_few_shown(session, source):
+        pass  # the weights stay inside, and no N stands for people who were not there
     elif N_SUBJECTS in wanted and "where" in source.context:
         if only is not None:
             raise InputError("N of a part is an output of its own", next_step="session.release_n(where=…) asks for it.")
     elif N_SUBJECTS in wanted and not any(e.type == N_SUBJECTS for e in session.entries):
         out += [candidate_of(session, made) for made in n_of(session)]
     return out
+
+
+def _too_few_shown(session: SessionCore, source: _Source) -> bool:
+    shown = source.facts.get("n.shown")
+    return shown is not None and int(shown.value) < int(session.ruleset.parameters["n_min_dp"])
 
 
 def _n_is_secret(source: _Source) -> bool:
@@ -94,7 +102,15 @@ def _source(session: SessionCore, model: Any) -> _Source:
             )
         data = record.statement
         training = record.training
-        n = training.n if record.n_least is None else record.n_least  # add_remove: a limit on the release's own count
+        n = training.n
+        facts = training.facts
+        if record.n_least is not None:
+            facts = {**facts, **computed(n__shown=record.n_least)}
+            n = record.n_least if record.n_is_secret else min(n, record.n_most)
+        known = training.with_values
+        notes = (
+            () if known is None else (f"{known} of the {training.n} people of this training have an age and a feature",)
+        )
         context = {
             "privacy": data["label"],
             "mechanism": data["mechanism"],
@@ -106,7 +122,7 @@ def _source(session: SessionCore, model: Any) -> _Source:
             **({"where": list(training.where)} if training.where else {}),
         }
         return _Source(
-            model.weights, data, record.receipt, n, data["basis"] is not None, training.n_basis, training.facts, context
+            model.weights, data, record.receipt, n, data["basis"] is not None, training.n_basis, facts, context, notes
         )
     weights = getattr(model, "weights_", None)
     if weights is None:
@@ -155,5 +171,6 @@ def _candidate(session: SessionCore, source: _Source, document: OutputDocument) 
         privacy=statement,
         receipt=source.receipt,
         n=None if secret else int(n),
+        notes=source.notes,
         weights_sha256=reported_weights(session, source.weights),
     )

@@ -49,7 +49,7 @@ def test_what_one_epsilon_buys(usual: Any) -> None:
     low, high = by["gradient"].with_no_noise_interval
     assert low <= by["gradient"].with_no_noise <= high
     assert by["gradient"].age_slope[0] <= 0.02 and by["gradient"].age_slope[1] >= -0.02
-    assert set(by["moments"].noise_sd) == {"t", "q", "tq", "qq", "u", "ut", "uq"}
+    assert set(by["moments"].noise_sd) == {"t", "q", "tq", "qq", "u", "ut", "uq", "people"}
     assert all(value > 0 for p in usual.paths for value in p.noise_sd.values())
     assert usual.advice.startswith("Useful")
     data = usual.to_json()

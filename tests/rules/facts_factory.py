@@ -22,6 +22,7 @@ COMMON: dict[str, Any] = {
     "n": N,
     "n.origin": "exact",
     "n_node": N,
+    "n.shown": N,
     "largest_share": 0.02,
     "idp.largest_share": 0.05,
     "shape.length": 2,

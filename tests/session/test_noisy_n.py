@@ -62,6 +62,46 @@ def test_facts_follow_the_noisy_count_alone(
     assert seen[0]["beta1"] == (0, 0, 0)  # an N of 100 with this noise shows no minimum at all
 
 
+@pytest.mark.parametrize("method", ["gradient", "moments"])
+def test_the_minimum_of_a_public_n_is_decided_on_the_noised_count(
+    profile: Path, basis: Basis, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """900 on the roster; whether 99, 101 or 60 of them have values is seen through the noise alone, or by a person."""
+    from sacro_deltab.privacy import blocks, sampler
+
+    exact, outside = sampler.discrete_gaussian, {}
+    for n, noisy in ((99, 100), (101, 100), (60, 60), (900, 900), (60, 0)):
+        noise = np.int64((noisy - n) << blocks.GRID_BITS)
+        session = new_session(
+            profile.parent, public=[basis], people=[f"P{i:04d}" for i in range(900)], cohort=f"c-{n}-{noisy}",
+            ledger=profile.parent / f"{n}-{noisy}.db",
+        )  # fmt: skip
+        people, there = smith_cohort(900, 8, seed=2), np.arange(900) < n
+        monkeypatch.setattr(
+            sampler,
+            "discrete_gaussian",
+            lambda sigma, size, noise=noise: (
+                np.full(1, noise) if size == 1 and sigma > 1e7 else np.zeros(size, dtype=np.int64)
+            ),
+        )
+        model = session.train_private(
+            np.where(there[:, None], people.X, np.nan), people.age, feature_names=list(people.feature_names),
+            basis=basis, epsilon=1.0, method=method,
+        )  # fmt: skip
+        monkeypatch.setattr(sampler, "discrete_gaussian", exact)
+        assert model.n_noisy == max(noisy, 1)
+        entries = session.release_weights(model)
+        beta1 = next(entry for entry in entries if entry.type == "beta1")
+        asked = any("noised count cannot show" in reason for reason in beta1.reasons)
+        outside[n, noisy] = beta1.status, asked, any(e.type == "n_subjects" for e in entries)
+        note = f"{n} of the 900 people of this training have an age and a feature"
+        assert note in json.dumps(beta1.to_evidence()) and not any(note in reason for reason in beta1.reasons)
+    assert outside == {
+        (99, 100): ("review", True, False), (101, 100): ("review", True, False), (60, 60): ("review", True, False),
+        (900, 900): ("review", False, True), (60, 0): ("fail", True, False),
+    }  # fmt: skip
+
+
 def test_exact_n_is_in_no_listed_file(profile: Path, basis: Basis, monkeypatch: pytest.MonkeyPatch) -> None:
     from sacro_deltab.privacy import blocks, sampler
 
