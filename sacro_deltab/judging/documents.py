@@ -220,6 +220,7 @@ _ABOUT = frozenset(
             "suppression",
             "model",
             "where",
+            "visits",
         ),
         *("validated", "variable", "method", "adjacency", "epsilon", "delta_dp"),
         *("age_slope", "y_mean_error", "predicted_age_error", "b1_error"),  # intervals of a private model

@@ -77,6 +77,17 @@ class Roster:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
+    def one_row_each(self, values: Any, rows: npt.NDArray[np.bool_] | None = None) -> Floats:
+        """(people of the rows, …) mean of each person's rows, of a column or a matrix; `rows`: of those alone."""
+        table = np.asarray(values, dtype=np.float64)
+        codes = self.codes
+        if rows is not None:
+            table, codes = table[rows], codes[rows]
+        _, place = np.unique(codes, return_inverse=True)
+        people = Roster(np.asarray(place, dtype=np.int64), int(place.max(initial=-1)) + 1, self.declared)
+        columns = [people.mean_by_person(column) for column in np.atleast_2d(table.T)]
+        return np.column_stack(columns) if table.ndim == 2 else columns[0]
+
     def labels_by_person(self, labels: Sequence[str], column: str) -> list[str]:
         """(people,) one label a person; a person in two groups is refused."""
         if len(labels) != self.codes.size:

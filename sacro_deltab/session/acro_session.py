@@ -15,6 +15,7 @@ from ..base.errors import InputError, RefusedError
 from ..base.verdicts import VERDICTS
 from ..cohort import Cohort
 from ..kinds.plots import PLOT
+from ..measure.people import numbers
 from ..privacy import PublicBounds
 from ..privacy.attack.membership import AttackReport
 from ..privacy.basis import Basis
@@ -34,7 +35,7 @@ from .releases import Planned, Preview, Releases
 from .report import session_html, session_text
 from .resume import resume
 from .settling import needs_plan, settle
-from .training import train, train_documents
+from .training import matrix_of, names_of, one_row_each, train, train_documents
 from .values import Values
 
 
@@ -62,6 +63,9 @@ class DeltabSession(Values, Releases):
         people, and that rests on a declaration. A `Cohort` brings its own.
     ages
         Ages of the rows in years, so that groups which are age bands under another name are recognised.
+    visit
+        The visit of each row, where people have several. Every statistic is then one of people at one visit,
+        `where=(visit, 'baseline')`; a private training averages a person's rows.
     who
         Name for the ledger; default: the account.
     journal
@@ -179,9 +183,10 @@ class DeltabSession(Values, Releases):
             spend_anyway=spend_anyway,
             part=part,
         )
-        if part is not None:
-            X, age, confounds = part.only(X), part.only(age), part.only(confounds)
         if membership_test:
+            if part is not None or self.visits is not None:
+                feature_names = names_of(X, feature_names)
+                X, age, confounds = one_row_each(self, part, matrix_of(X), numbers(age), confounds)
             attack_trained(self, model, X, age, confounds, feature_names, basis=basis, bounds=bounds)
         return model
 

@@ -39,6 +39,7 @@ from .plausible import refuse_other_than_deltas
 from .sources import own
 from .state import State, config_digest
 from .trained import TrainedHere
+from .visits import ONCE, visits_of
 
 OWN_KEY = "deltab"  # our entry in the live session's configuration: the viewer shows it under "ACRO risk profile"
 
@@ -75,6 +76,7 @@ class SessionCore:
         attest: str | Path | Mapping[str, Any] | None = None,
         people: Any | None = None,
         ages: Any | None = None,
+        visit: Any | None = None,
         cohort_id: str | None = None,
         who: str | None = None,
         journal: str | Path = ".sacro_deltab",
@@ -111,6 +113,7 @@ class SessionCore:
         )
         self.rows = RowOrder(people, ids=people)
         self.state = State(self.ruleset, people=people, ages=self.rows.placed(ages))
+        self.visits = visits_of(self.rows.placed(visit), self.state)
         self.entries: list[Entry] = []
         self._origins: dict[bytes, str] = {}
         self._own_deltas: set[bytes] = set()
@@ -212,7 +215,8 @@ class SessionCore:
         """Public context of one document, with how the values it is about were made: never a count, a path or a
         per-subject value."""
         made = {} if of is None else self._made_as.get(_content_digest(of), {})
-        return {"rule_set": f"{self.ruleset.id} {self.ruleset.version}", **made, **more}
+        visits = {} if self.visits is None else {"visits": ONCE}
+        return {"rule_set": f"{self.ruleset.id} {self.ruleset.version}", **visits, **made, **more}
 
     def model_origin(self, values: Any) -> dict[str, Fact]:
         """Where the model that gave these deltas comes from, as far as the session knows."""

@@ -17,8 +17,10 @@ from ..base.errors import InputError
 from ..kinds import group_tables, whole
 from ..kinds.asked import matrix
 from ..kinds.kind import Made, Make
+from ..measure.grouping import AgeBands
 from ..measure.measure import computed
 from ..measure.people import Roster, group_labels, label_text, numbers, rows_of
+from .visits import AT_ONE
 
 if TYPE_CHECKING:
     from .core import SessionCore
@@ -37,6 +39,7 @@ class PartOfCohort:
     people: npt.NDArray[np.bool_]
     known: bool
     own: bool
+    visit: bool = False  # of one visit: other rows of the same people do not count
 
     @property
     def where(self) -> list[str]:
@@ -63,6 +66,7 @@ class PartOfCohort:
             options = {**options, "among": self.people}
         elif "formula" in options:
             data, outcome = options["data"], str(options["formula"]).partition("~")[0].strip()
+            data = self._at_visit(data) if self.visit else data
             options = {**options, "data": data.assign(**{outcome: self._same_deltas(session, data[outcome])})}
         elif make is group_tables.counts or not columns:
             raise InputError(
@@ -72,8 +76,21 @@ class PartOfCohort:
             if getattr(columns[0], "ndim", 1) == 2:  # compared with the register as they are of everybody
                 named = matrix(session, columns[0], options.get("feature_names"))
                 own = self.own or session.own(columns=named)["columns.own"].value is True
-            columns = [self._same_deltas(session, columns[0]), *columns[1:]]
+            rest = [self._at_visit(column) for column in columns[1:]] if self.visit else columns[1:]
+            columns = [self._same_deltas(session, columns[0]), *rest]
         return [self._said_of(made, own) for made in make(session, *columns, **options)]
+
+    def _at_visit(self, column: Any) -> Any:
+        """Numbers as they were at the visit; labels are the same on all rows of a person."""
+        if isinstance(column, AgeBands):
+            return replace(column, ages=self.kept(column.ages))
+        if isinstance(column, dict):
+            return {name: self._at_visit(one) for name, one in column.items()}
+        if isinstance(column, list | tuple) and not all(isinstance(one, int | float | str) for one in column):
+            return type(column)(self._at_visit(one) for one in column)
+        if hasattr(column, "columns"):
+            return column.assign(**{str(name): self._at_visit(column[name]) for name in column.columns})
+        return self.kept(column) if np.asarray(column).dtype.kind in "fiu" and np.ndim(column) else column
 
     def _same_deltas(self, session: SessionCore, values: Any) -> Any:
         """The values of the part; where they come from stays known."""
@@ -93,7 +110,7 @@ class PartOfCohort:
         document = replace(
             made.document,
             title=f"{made.document.title}, {self.words}",
-            about={**made.document.about, "where": self.where},
+            about={**made.document.about, "where": self.where, **({"visits": AT_ONE} if self.visit else {})},
         )
         facts = made.facts if own is None else {**made.facts, **computed(columns__own=own)}
         return replace(made, document=document, facts=facts)
@@ -126,8 +143,14 @@ def part_of(session: SessionCore, where: Any) -> PartOfCohort:
             f"column {name!r} has no group {lacking[0]!r}" if names else "where= names no label",
             next_step=f"It has: {', '.join(labels[:12])}.",
         )
+    chosen_rows = np.isin(rows, names)
+    if session.visits is not None and tuple(rows) == session.visits:
+        people = np.bincount(roster.codes[chosen_rows], minlength=roster.n_people) > 0
+        if len(names) > 1:
+            raise InputError("several visits are no one row a person", next_step="Ask for each visit alone.")
+        return PartOfCohort(name, names, chosen_rows, people, known=False, own=True, visit=True)
     by_person = roster.labels_by_person(rows, name)
     registered = session.budget.people
     known = registered is not None and registered.described
     own = session.own(groups=(column, roster))["columns.own"].value is True
-    return PartOfCohort(name, names, np.isin(rows, names), np.isin(by_person, names), known and not own, own)
+    return PartOfCohort(name, names, chosen_rows, np.isin(by_person, names), known and not own, own)

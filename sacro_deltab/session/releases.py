@@ -279,10 +279,17 @@ class Releases(ABC):
         """
         options = {name: value for name, value in options.items() if value is not None}
         placed = [self._core.rows.placed(column) for column in columns]
-        if where is None:
-            first, *rest = make(self._core, *placed, **options)
-        else:
-            first, *rest = part_of(self._core, where).measured(self._core, make, placed, options)
+        part = None if where is None else part_of(self._core, where)
+        if (
+            self._core.visits is not None
+            and (part is None or not part.visit)
+            and make not in (whole.n, group_tables.counts)
+        ):
+            raise InputError("people have a value at each visit", next_step="Ask for one: where=(visit, 'baseline').")
+        made = (
+            make(self._core, *placed, **options) if part is None else part.measured(self._core, make, placed, options)
+        )
+        first, *rest = made
         entry = self._record(candidate_of(self._core, first))
         return Entries([entry, *(self._record(candidate_of(self._core, one, made_of=entry.name)) for one in rest)])
 

@@ -85,10 +85,10 @@ def train(
     names = names_of(X, feature_names)
     ages = plausible_ages(age)
     roster = session.state.roster(ages.size)
-    if roster.n_people != ages.size:
+    if roster.n_people != ages.size and session.visits is None:
         raise InputError(
             "a person has several rows: one person's contribution would not be bounded",
-            next_step="Keep one row a person before training.",
+            next_step="Say visit= at the session (each person's rows are averaged), or keep one row a person.",
         )
     session.state.set_ages(ages)
     matrix = matrix_of(X)
@@ -103,8 +103,7 @@ def train(
             refuse_in_vain(session, adjacency)
 
     _look_elsewhere(session, matrix, names)
-    if part is not None:
-        matrix, ages, confounds = part.only(matrix), part.only(ages), part.only(confounds)
+    matrix, ages, confounds = one_row_each(session, part, matrix, ages, confounds)
     people = people_digest(matrix, ages, confounds)
     n_public = None if adjacency == "add_remove" else ages.size
     model = train_private(
@@ -140,6 +139,22 @@ def train(
         receipts[-1],
         Training(facts, people, int(ages.size), where, public_people, plain, int(contributing(matrix, ages).sum())),
     )
+
+
+def one_row_each(session: SessionCore, part: PartOfCohort | None, X: Any, ages: Any, confounds: Any) -> tuple[Any, ...]:
+    """Features, ages and confounds of the people who take part; several visits of a person are averaged."""
+    roster = session.state.people
+    if session.visits is None or roster is None or roster.codes.size == roster.n_people:
+        return (X, ages, confounds) if part is None else tuple(map(part.only, (X, ages, confounds)))
+    rows = None if part is None else part.rows
+    extra: Any = None
+    if confounds is not None:
+        import pandas as pd  # late: pandas is heavy
+
+        names = getattr(confounds, "columns", None)
+        extra = roster.one_row_each(np.column_stack([numbers(c) for c in columns_of(confounds)]), rows)
+        extra = extra if names is None else pd.DataFrame(extra, columns=names)
+    return roster.one_row_each(X, rows), roster.one_row_each(ages, rows), extra
 
 
 def train_documents(

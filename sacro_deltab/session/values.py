@@ -16,7 +16,7 @@ from .core import SessionCore
 from .guard import measured
 from .paid_models import trained_here
 from .part import PartOfCohort, Where, part_of
-from .training import matrix_of, names_of, people_digest
+from .training import matrix_of, names_of, one_row_each, people_digest
 
 
 class Values(SessionCore):
@@ -93,7 +93,7 @@ def deltas_of_model(
     if not hasattr(weights, "feature_names"):
         raise InputError("this is no fitted model", next_step="Fit it first, or train with session.train_private.")
     matrix = matrix_of(_in_order(X, weights.feature_names))
-    some = (matrix, ages, confounds) if part is None else tuple(map(part.only, (matrix, ages, confounds)))
+    some = one_row_each(session, part, matrix, ages, confounds)
     same = trained is not None and people_digest(*some) == trained.training.people
     if matrix.shape[0] != ages.size:
         raise InputError("features and ages have different numbers of rows", next_step="Give one row a person in both.")

@@ -49,9 +49,16 @@ def test_a_part_of_the_cohort(place: Path) -> None:
         declare="declare.json", attest="attest.json",
     )  # fmt: skip
     names = {"table": table, "X": table.filter(like="idp_"), "basis": Basis.load("basis.json"), "session": session}
-    (code,) = (text for text in blocks("session.md", "python") if "session = " not in text and "where=" in text)
-    exec(compile(code, "docs/session.md", "exec"), names)
+    part, visits = (text for text in blocks("session.md", "python") if "session = " not in text and "where=(" in text)
+    exec(compile(part, "docs/session.md", "exec"), names)
     assert [entry.status for entry in session.entries] == ["pass", "pass"]
+    table = names["table"].drop(columns="delta").assign(visit="baseline", delta=names["table"]["delta"].to_numpy())
+    names["session"] = DeltabSession(
+        acro.ACRO(), cohort="site-b", people=table["participant_id"], visit=table["visit"], ledger="budget.db",
+        trust="trust.json", declare="declare.json", attest="attest.json",
+    )  # fmt: skip
+    exec(compile(visits, "docs/session.md", "exec"), {**names, "table": table})
+    assert [entry.status for entry in names["session"].entries] == ["review", "review"]
 
 
 def test_what_happens_to_epsilon(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

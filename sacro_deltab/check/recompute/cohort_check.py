@@ -93,6 +93,8 @@ class CohortFacts:
                 yield source, found
 
     def _file_of(self, raw: OutputDocument) -> CohortFile | None:
+        if "visits" in raw.about:
+            return None  # a file of one row a person does not hold them
         where = raw.about.get("where")
         return self.file if where is None else self.file.part([str(word) for word in where])
 
@@ -111,9 +113,10 @@ class CohortFacts:
                 self.values[name] = source.values
             yield from differ
         else:
-            foreign = [] if found is not None else list(self.not_of_the_cohort(raw, facts))
+            visits = "visits" in raw.about  # what nobody here can measure goes to a person, whatever it says
+            foreign = [] if found is not None or visits else list(self.not_of_the_cohort(raw, facts))
             yield from foreign
-            if not foreign and not is_noised(facts):
+            if not foreign and (visits or not is_noised(facts)):
                 yield _unmeasured(of_deltas=KINDS[raw.type].of_deltas)
         said = {f.name for f in facts if f.by.value in ("recorded", "declared", "computed")}
         self.measured[name] = sorted(key for key in done if key in said or key.startswith("value of"))
