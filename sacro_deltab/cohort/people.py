@@ -184,6 +184,12 @@ class Cohort:
         return replace(out, repairs=(*self.repairs, repair))
 
 
+def have_values(X: Array, share: float = 0.0) -> npt.NDArray[np.bool_]:
+    """(n,) people with at least one feature and at least this share of them: imputed is no value (`features_share`)."""
+    finite = np.isfinite(X)
+    return np.asarray(finite.any(axis=1) & (finite.mean(axis=1) >= share))
+
+
 def _constant(values: Array, centre: npt.ArrayLike | None, what: str) -> Array:
     if not np.isnan(values).any():
         return values

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..cohort.people import have_values
 from ..outputs import OutputDocument
 from ..outputs.parameters import (
     BETA1,
@@ -108,7 +109,8 @@ def again(asked: Reading) -> Measured | None:
         made = anew.features(matrix)
         shown = asked.value("n.shown")
         if isinstance(shown, int):  # a lower limit: no more people with values than there are
-            found.facts["n.shown"] = min(shown, int((np.isfinite(ages) & np.isfinite(matrix).any(axis=1)).sum()))
+            share = float(asked.numbers.get("features_share", 0.0))
+            found.facts["n.shown"] = min(shown, int((np.isfinite(ages) & have_values(matrix, share)).sum()))
         found.facts["idp.largest_share"] = made["idp.largest_share"]
         found.facts["largest_share"] = max(made["largest_share"], anew.share(anew.known(ages)))
     predicted = asked.prediction() if asked.noised else None

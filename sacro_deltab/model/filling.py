@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.errors import InputError
 from ..cohort import Cohort, Repair
-from ..cohort.people import Fill
+from ..cohort.people import Fill, have_values
 from .validation import FOLDS, IN_SAMPLE, enough, out_of_fold, validated_by
 
 DEFAULT_COMPONENTS = 10
@@ -29,11 +29,19 @@ class Fitted:
 
 
 def fitted_deltas(
-    cohort: Cohort, choice: Mapping[str, Any], model: str, fill: Fill, *, in_sample: bool = False, train: Any = None
+    cohort: Cohort,
+    choice: Mapping[str, Any],
+    model: str,
+    fill: Fill,
+    *,
+    in_sample: bool = False,
+    train: Any = None,
+    share: float = 0.0,
 ) -> Fitted:
     """Cross-validated deltas and predicted ages; in-sample where asked, and for too few people to hold any out.
 
-    train: (rows,) bool, those that the model is fitted to; everybody else is held out anyway. None for all.
+    train: (rows,) bool, those that the model is fitted to; everybody else is held out anyway. None for all. share: of
+    the features, which a person needs to have a delta.
     """
     from .brain_age import BrainAgeDelta  # late: brings scikit-learn
 
@@ -64,7 +72,7 @@ def fitted_deltas(
             )
     predicted, deltas = np.full(cohort.n_rows, np.nan), np.full(cohort.n_rows, np.nan)
     predicted[kept], deltas[kept] = ages, found
-    deltas[~np.isfinite(cohort.X).any(axis=1)] = np.nan  # imputed throughout is no value
+    deltas[~have_values(cohort.X, share)] = np.nan
     fixed = size if isinstance(size, int) else None
     validated = IN_SAMPLE if in_sample else validated_by(FOLDS)
     return Fitted(deltas, predicted, validated, fixed, whole.repairs[len(cohort.repairs) :])

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from numpy.typing import ArrayLike
 
 from ..base.errors import InputError, PrivacyError
+from ..cohort.people import have_values
 from .basis import Basis
 from .basis_check import refuse_own
 from .basis_making import standardise
@@ -131,14 +132,14 @@ def people_arrays(
     return values, ages, conf
 
 
-def contributing(values: Array, ages: Array) -> npt.NDArray[np.bool_]:
-    """(n,) rows with an age and at least one feature.
+def contributing(values: Array, ages: Array, share: float = 0.0) -> npt.NDArray[np.bool_]:
+    """(n,) rows with an age, at least one feature and at least this share of them.
 
     The empty record that a person may become adds exactly nothing to a sum. A row that is filled with constants
     throughout does add something (1 to an intercept, −1 to 2t² − 1), so that it would lie further from the empty record
     than one person's noise covers.
     """
-    return np.asarray(np.isfinite(ages) & np.isfinite(values).any(axis=1))
+    return np.asarray(np.isfinite(ages) & have_values(values, share))
 
 
 def confound_names_of(names: Sequence[str] | None, conf: Array | None, source: Any) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ def train_private(
     ruleset_bounds: PublicBounds | None = None,
     people_registered: bool = True,
     before_spend: Callable[[Mapping[str, Any]], None] | None = None,
-    count_people: bool = False,
+    count_people: float | None = None,
     keep: Callable[[Callable[[], PrivateModel]], PrivateModel] = just_drawn,
     outputs: Sequence[str] = TRAINED,
     options: Mapping[str, Any] | None = None,
@@ -129,7 +129,8 @@ def train_private(
     before_spend
         Sees what is public of the training (noise SDs, J, method) and may refuse it; nothing is spent then.
     count_people
-        Where N is public, also count the people with an age and a feature, with noise, for `PEOPLE_SHARE` of μ².
+        Where N is public, also count the people with an age and this share of the features, with noise, for
+        `PEOPLE_SHARE` of μ². None: nobody is counted.
     keep
         Given the function that draws: calls it once and gives back what it returned, or gives back what an earlier call
         on the same spend returned without drawing again.
@@ -159,7 +160,8 @@ def _drawn(job: Job, price: Price, receipt: Receipt | None) -> PrivateModel:
         counted = moments.n if moments is not None else job.drawn.get("n", 1.0)
     elif PEOPLE in price.public["noise_sd"]:
         purse = Purse(cast(float, price.request.mu), job.reach)
-        counted = max(1.0, float(purse.sum(PEOPLE, np.ones((job.age.size, 1)), 1.0, PEOPLE_SHARE)[0]))
+        people = contributing(job.X, job.age, price.count_people or 0.0).astype(np.float64)
+        counted = max(1.0, float(purse.sum(PEOPLE, people[:, None], 1.0, PEOPLE_SHARE)[0]))
     return PrivateModel(
         weights=weights,
         statement=_statement(job, price, receipt),
@@ -182,6 +184,7 @@ class Price:
     warnings: tuple[str, ...]
     declared: PublicBounds
     run: Callable[[Job], tuple[Weights, NoisyMoments | None]]
+    count_people: float | None = None
 
 
 def prepare(
@@ -204,7 +207,7 @@ def prepare(
     outputs: Sequence[str],
     options: Mapping[str, Any],
     people_registered: bool = True,
-    count_people: bool = False,
+    count_people: float | None = None,
 ) -> tuple[Job, Price]:
     """Check and price a training; nothing is spent and no noise is drawn."""
     if adjacency not in ADJACENCIES:
@@ -224,7 +227,7 @@ def prepare(
         basis_digest=None if basis is None else basis.digest, people_registered=people_registered,
     )  # fmt: skip
     there = contributing(values, ages)
-    counted = count_people and people is not None
+    counted = count_people is not None and people is not None
     job = Job(
         X=values[there], age=ages[there], confounds=None if conf is None else conf[there], bounds=effective,
         basis=basis, n_components=n_components,
@@ -258,7 +261,7 @@ def prepare(
         },
     )
     declared = effective if bounds is None else bounds
-    return job, Price(request, reason, public, path.warnings, declared, path.run)
+    return job, Price(request, reason, public, path.warnings, declared, path.run, count_people)
 
 
 def _basis_words(job: Job, public: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -269,6 +269,7 @@ _NEEDED = {
     "nk_k": "the dominance check allows such a share",
     "min_residual_dof": "the regression check asks for so many",
     "values_per_person": "more coefficients than that go to a person",
+    "features_share": "people with fewer features have no value",
     "usual_spread_years": "wider values are no deltas",
     "spread_from": "fewer people are not looked at for their spread",
 }

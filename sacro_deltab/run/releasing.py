@@ -74,7 +74,8 @@ def release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) ->
     fill: Fill = "drop" if plan.feature_nans == "remove" else "median"
     where = where_of(plan, cohort)
     rows = None if where is None else part_of(session, where).rows
-    fitted = fitted_deltas(cohort, choice, plan.model, fill, in_sample=plan.in_sample, train=rows)
+    fitted = fitted_deltas(cohort, choice, plan.model, fill, in_sample=plan.in_sample, train=rows,
+                           share=float(session.parameters["features_share"]))  # fmt: skip
     know_source(session, fitted.deltas, cohort.feature_names, cohort.X, cohort.age)
     note_repairs(session, fitted.repairs)
     made_as = {"validated": fitted.validated, "model": plan.model, "n_components": fitted.n_components}

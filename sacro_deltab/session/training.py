@@ -92,7 +92,7 @@ def train(
         )
     session.state.set_ages(ages)
     matrix = matrix_of(X)
-    public = ruleset_bounds(session)
+    public, share = ruleset_bounds(session), float(session.ruleset.parameters["features_share"])
     if bounds is None and basis is None:
         bounds = public
     receipts: list[Receipt] = []
@@ -124,20 +124,22 @@ def train(
         ruleset_bounds=public,
         people_registered=session.budget.people is not None and (part is None or part.known),
         before_spend=before_spend,
-        count_people=True,
+        count_people=share,
     )
     public_people = int(basis.n_people) if basis is not None and session.budget.registered(basis.digest) else None
     plain = own_deltas(matrix, ages, model.weights, session.ruleset.parameters) and _within(
         confounds, bounds, basis, float(session.ruleset.parameters["clips_allowed"])
     )
     origin = "shared_normative" if basis is not None else "node_specific"
-    facts = training_facts(matrix, ages, origin=origin, max_z=_largest_z(model, matrix, ages, confounds))
+    facts = training_facts(matrix, ages, origin=origin, max_z=_largest_z(model, matrix, ages, confounds, share))
     where = () if part is None else tuple(part.where)
     return remembered(
         session,
         model,
         receipts[-1],
-        Training(facts, people, int(ages.size), where, public_people, plain, int(contributing(matrix, ages).sum())),
+        Training(
+            facts, people, int(ages.size), where, public_people, plain, int(contributing(matrix, ages, share).sum())
+        ),
     )
 
 
@@ -184,8 +186,9 @@ def train_documents(
         spend=session.orders.place(roster.n_people, people, receipts),
         keep=session.orders.keep(receipts, model_json, model_of),
     )  # fmt: skip
-    facts = computed(n__shown=int(contributing(matrix, ages).sum()))  # exact: this recipe makes no formal claim
-    facts |= training_facts(matrix, ages, origin="node_specific", max_z=_largest_z(model, matrix, ages, None))
+    share = float(session.ruleset.parameters["features_share"])
+    facts = computed(n__shown=int(contributing(matrix, ages, share).sum()))  # exact: this recipe claims nothing formal
+    facts |= training_facts(matrix, ages, origin="node_specific", max_z=_largest_z(model, matrix, ages, None, share))
     return remembered(session, model, receipts[-1], Training(facts, people, roster.n_people))
 
 
@@ -249,11 +252,11 @@ def _within(confounds: Any | None, bounds: Any | None, basis: Any | None, clips:
     )
 
 
-def _largest_z(model: Any, matrix: Any, ages: Any, confounds: Any) -> float | None:
+def _largest_z(model: Any, matrix: Any, ages: Any, confounds: Any, share: float) -> float | None:
     """Largest standardised delta of the training people under the private weights (a query; stays inside)."""
     weights = model.weights
     filled = np.where(np.isfinite(matrix), matrix, weights.x_mean)
-    whole = contributing(matrix, ages)
+    whole = contributing(matrix, ages, share)
     conf = None
     if weights.conf_beta is not None and confounds is not None:
         conf = np.column_stack([np.nan_to_num(numbers(column)) for column in columns_of(confounds)])[whole]

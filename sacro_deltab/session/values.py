@@ -98,7 +98,8 @@ def deltas_of_model(
     if matrix.shape[0] != ages.size:
         raise InputError("features and ages have different numbers of rows", next_step="Give one row a person in both.")
     conf = None if confounds is None else np.column_stack([numbers(column) for column in columns_of(confounds)])
-    whole = contributing(matrix, ages)  # imputed throughout is no value
+    share = float(session.ruleset.parameters["features_share"])
+    whole = contributing(matrix, ages, share)  # imputed is no value
     matrix_given = matrix
     if trained is not None:
         matrix = np.where(np.isfinite(matrix), matrix, weights.x_mean)

@@ -109,7 +109,9 @@ def _source(session: SessionCore, model: Any) -> _Source:
             n = record.n_least if record.n_is_secret else min(n, record.n_most)
         known = training.with_values
         notes = (
-            () if known is None else (f"{known} of the {training.n} people of this training have an age and a feature",)
+            ()
+            if known is None
+            else (f"{known} of the {training.n} people of this training have an age and enough features",)
         )
         context = {
             "privacy": data["label"],

@@ -94,7 +94,7 @@ def test_the_minimum_of_a_public_n_is_decided_on_the_noised_count(
         beta1 = next(entry for entry in entries if entry.type == "beta1")
         asked = any("noised count cannot show" in reason for reason in beta1.reasons)
         outside[n, noisy] = beta1.status, asked, any(e.type == "n_subjects" for e in entries)
-        note = f"{n} of the 900 people of this training have an age and a feature"
+        note = f"{n} of the 900 people of this training have an age and enough features"
         assert note in json.dumps(beta1.to_evidence()) and not any(note in reason for reason in beta1.reasons)
     assert outside == {
         (99, 100): ("review", True, False), (101, 100): ("review", True, False), (60, 60): ("review", True, False),

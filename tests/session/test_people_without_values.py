@@ -11,6 +11,8 @@ from session_helpers import new_session, write_profile
 
 from sacro_deltab.check import check_paths
 from sacro_deltab.cli import main
+from sacro_deltab.cohort.simulate import smith_cohort
+from sacro_deltab.privacy import Basis
 from sacro_deltab.run.starting import write_trial
 
 DELTAS = np.random.default_rng(1).normal(0, 4, 400)
@@ -51,3 +53,21 @@ def test_a_checker_counts_people_without_features_as_the_session_does(
         ["outputs"], trust="trust.json", ledger="budget.db", cohort="gaps.csv", facts_file="attest.json"
     )
     assert not [f.inside for output in report.outputs for f in output.findings if f.code == "cohort-differs"]
+
+
+def test_whoever_has_few_of_the_features_has_no_delta_and_counts_nowhere(tmp_path: Path) -> None:
+    """One feature of eight, the others imputed: the delta is the model's, and hides others without adding anybody."""
+    write_profile(tmp_path)
+    people = smith_cohort(400, 8, seed=2)
+    few, X = np.arange(400) < 30, people.X.copy()
+    X[few, 3:] = np.nan
+    X[30:60, 4:] = np.nan  # half of them is enough
+    public = smith_cohort(600, 8, seed=1)
+    basis = Basis.from_public(public.X, public.age, public.feature_names, n_components=3, made_on="public people")
+    session = new_session(tmp_path, public=[basis])
+    names = list(people.feature_names)
+    model = session.train_private(X, people.age, feature_names=names, basis=basis, epsilon=1.0, membership_test=False)
+    assert session.models[id(model)].training.with_values == 370
+    deltas = session.deltas(model, pd.DataFrame(X, columns=names), people.age)
+    assert np.isnan(np.asarray(deltas)[few]).all() and np.isfinite(np.asarray(deltas)[~few]).all()
+    assert session.release_mean(deltas).facts.get("n").value == 370

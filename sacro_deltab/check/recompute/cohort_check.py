@@ -55,7 +55,7 @@ class CohortFacts:
     values: dict[str, Any] = field(default_factory=dict)  # output → (people,) deltas behind it
 
     def __post_init__(self) -> None:
-        self.sources = DeltaSources(self.file)
+        self.sources = DeltaSources(self.file, float(self.parameters.get("features_share", 0.0)))
 
     @property
     def n(self) -> int:

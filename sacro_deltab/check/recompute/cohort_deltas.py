@@ -15,6 +15,7 @@ import numpy as np
 
 from ...base.errors import SacroDeltabError
 from ...cohort import read_cohort
+from ...cohort.people import have_values
 from ...cohort.reading import ID_NAMES
 from ...kinds.features import FEATURES
 from ...model.filling import fitted_deltas
@@ -44,6 +45,7 @@ class DeltaSources:
     """Every way of getting deltas from one cohort, worked out once each and only when asked for."""
 
     cohort: CohortFile
+    share: float = 0.0  # of the features, which a person needs to have a delta
     documents: dict[str, OutputDocument] = field(default_factory=dict)  # recorded, unrounded, by type
     n_components: int | None = None
     validated: str | None = None  # the model whose cross-validated deltas the package says it is about
@@ -120,7 +122,7 @@ class DeltaSources:
             centre, scale, weight = (np.array([rows[name][i] for name in features], dtype=float) for i in range(3))
             start = float(rows["(intercept)"][2])  # type: ignore[arg-type]
             out = np.where(np.isfinite(x), (x - centre) / scale, 0.0) @ weight + start
-            out[~np.isfinite(x).any(axis=1)] = np.nan  # imputed throughout is no value
+            out[~have_values(x, self.share)] = np.nan
             return out if extra is None else out + extra @ np.array([b for _, b in c], dtype=float)
         except (TypeError, ValueError):
             return None
@@ -146,7 +148,8 @@ class DeltaSources:
                     return
                 choice = {"n_components": self.n_components}
                 for kind in _KINDS if self.validated is None else (self.validated,):
-                    made = fitted_deltas(people, choice, kind, "median", in_sample=self.validated is None)
+                    made = fitted_deltas(people, choice, kind, "median", in_sample=self.validated is None,
+                                          share=self.share)  # fmt: skip
                     yield Source("a model fitted without noise", made.deltas)
         except (SacroDeltabError, ValueError, ArithmeticError):
             return

@@ -48,7 +48,7 @@ def priced(
     return prepare(
         X, age, confounds=None, feature_names=names, confound_names=None, bounds=bounds, basis=basis, unit="person",
         n_components=None if basis is None else int(request["n_components"]), method=method,  # type: ignore[arg-type]
-        registered=None, ruleset_bounds=None, outputs=(), options={}, count_people=True,
+        registered=None, ruleset_bounds=None, outputs=(), options={}, count_people=0.0,
         **settings_at(request, age.size),
     )  # fmt: skip
 
