@@ -224,6 +224,7 @@ _ABOUT = frozenset(
         ),
         *("validated", "variable", "method", "adjacency", "epsilon", "delta_dp"),
         *("age_slope", "y_mean_error", "predicted_age_error", "b1_error"),  # intervals of a private model
+        "noised_error",  # of a noised statistic
     }
 )
 

@@ -100,7 +100,13 @@ def _marked(row: Sequence[Any]) -> bool:
 def linked(
     name: str, document: OutputDocument, facts: Facts, problems: Sequence[Mapping[str, Any]]
 ) -> Iterator[Finding]:
-    """Every row of a table must be in the problem that the attack is run on, with the count the rules judged."""
+    """Every row of a table must be in the problem that the attack is run on, with the count the rules judged.
+
+    Noised numbers are in none: what noise covers is not worked out by sums, and such a table goes to a person (DP-27).
+    """
+    applied = facts.get("dp.applied")
+    if applied is not None and applied.value is True:
+        return
     counts: dict[str, int] = {}
     for data in problems:
         for cell_name, cell in data.get("cells", {}).items():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import InputError
-from .people import MISSING, Floats, Grouping, Roster, group_labels, label_text, numbers
+from .people import MISSING, Floats, Grouping, Roster, group_labels, label_text, numbers, printed_labels
 
 SEPARATOR = " × "
 MAX_CELLS = 20000
@@ -96,6 +96,32 @@ def make_grouping(by: Any, roster: Roster, ages: Floats | None, structural: Sequ
     if set(structural) & taken:
         raise InputError("a group that is empty by definition has people in it")
     return Grouping(grouping.name, grouping.labels, grouping.codes, frozenset(structural), grouping.widths)
+
+
+def fixed_grouping(by: Any, labels: Sequence[str], roster: Roster, ages: tuple[float, float]) -> Grouping:
+    """Groups that are named beforehand, so that which there are tells nothing of the people: code −1 is none of them.
+
+    by: a column, of which `labels` are the groups; or `AgeBands`, over `ages` where they have a width and no edges.
+    """
+    if isinstance(by, AgeBands):
+        edges = by._edges(np.array(ages))
+        age = roster.mean_by_person(by.ages)
+        codes = np.searchsorted(edges, np.where(np.isfinite(age), age, -math.inf), side="right") - 1
+        names = tuple(f"{_number(a)} to under {_number(b)}" for a, b in pairwise(edges))
+        inside = np.where(codes < len(names), codes, -1).astype(np.int64)
+        return Grouping(label_text(by.name, "name"), names, inside, widths=tuple(b - a for a, b in pairwise(edges)))
+    names = tuple(label_text(label, "groups") for label in labels)
+    if not names or len(set(names)) != len(names):
+        raise InputError(
+            "a noised table needs its groups named beforehand, each once: which there are would tell of people",
+            next_step="For example groups=['F', 'M'].",
+        )
+    title = label_text(str(getattr(by, "name", None) or "group"), "name")
+    people = roster.labels_by_person(printed_labels(by, title), title)
+    index = {label: i for i, label in enumerate(names)}
+    found, ends = np.array([index.get(label, -1) for label in people], dtype=np.int64), _label_ends(names)
+    widths = None if ends is None or len(names) < 3 else tuple(high - low for low, high in ends)
+    return Grouping(title, names, found, widths=widths)
 
 
 def is_column(part: Any) -> bool:

@@ -211,6 +211,18 @@ def group_labels(column: Any, name: str) -> tuple[list[str], list[str], frozense
     return rows, labels, frozenset(label for label in labels if label not in present)
 
 
+def printed_labels(column: Any, name: str) -> list[str]:
+    """The label of each row; one that cannot be printed is missing, and nothing is said of it."""
+
+    def printed(value: Any) -> str:
+        try:
+            return MISSING if _missing(value) else label_text(value, name)
+        except InputError:
+            return MISSING
+
+    return [printed(_plain(value)) for value in _as_list(column)]
+
+
 def label_text(value: Any, column: str) -> str:
     """One label as it will be printed."""
     if isinstance(value, bool):

@@ -48,6 +48,12 @@ def intervals_of(drawn: Mapping[str, float], age_half: float, width: int) -> dic
     return out
 
 
+def noised_error(sd: float, unit: str) -> dict[str, Any]:
+    """The interval of one noised statistic, or of the least certain number of several."""
+    reach = _reach(sd)
+    return {"low": -reach, "high": reach, "unit": unit, "covers": "noise of this release, in its least certain number"}
+
+
 def drawn_words(drawn: Mapping[str, float], first: str) -> str:
     """What an interval of the slope covers: a release of clipped products has no way to tell what its clip cut."""
     return first if "clipped" not in drawn else f"{first}; not what the clip of scores takes from unlike people"

@@ -1,4 +1,4 @@
-"""Noised summary statistics of deltas: means of clipped values, whole cohort or by group.
+"""Noised mean of deltas, and how any noised statistic is priced, paid and spoken of (`noised` has the others).
 
 A mean of deltas has the sensitivity of a clipped mean only when the model behind the deltas does not itself move with
 the person: it was fixed beforehand, or it is formally released. One training person was measured to move another set's
@@ -37,8 +37,8 @@ COUNT_SHARE = 0.2  # of ε (Laplace) or of μ² (Gaussian) that goes to N under 
 class NoisyStatistic:
     """Noised means, the SD of their noise (same unit), and what may be said of it.
 
-    value and noise_sd: one number per group, or one for the whole cohort. n_noisy: the release's own noisy count,
-    rounded, at least 1 (`add_remove` only): the one N that may be used beside it.
+    n_noisy: the release's own noisy count of people, rounded, at least 1: the one N that may be used beside it; None
+    where the exact, public N was. counts, count_sd: that of each group, with the SD of its noise.
     """
 
     value: Array
@@ -46,6 +46,8 @@ class NoisyStatistic:
     sensitivity: float
     statement: PrivacyStatement
     n_noisy: int | None = None
+    counts: Array | None = None
+    count_sd: float = 0.0
 
 
 def release_mean(
@@ -91,46 +93,100 @@ def release_mean(
     v = _clean(values, lower, upper)
     if adjacency != "add_remove" and v.size < 2:
         raise InputError("a mean needs at least two people", next_step="use a larger group")
-    one_group = np.zeros(v.size, dtype=np.int64)
-    return _release(
-        v, one_group, 1, epsilon=epsilon, spend=spend, delta_dp=delta_dp, lower=lower, upper=upper, mechanism=mechanism,
-        library=library, adjacency=adjacency, model_source=model_source, bounds_provenance=bounds_provenance, unit=unit,
-        outputs=outputs, keep=keep or just_drawn, people_registered=people_registered,
+    people = None if adjacency == "add_remove" else int(v.size)
+    scale = laplace_scale(lower, upper, people, epsilon, adjacency)  # checks ε, bounds and relation
+    small = check_delta(delta_dp, people) if mechanism == "gaussian" else 0.0
+    largest, full = max(abs(lower), abs(upper)), upper - lower
+    terms = Terms(
+        float(epsilon), spend, adjacency, people, outputs, model_source, bounds_provenance, people_registered, unit,
+        keep or just_drawn,
+    )  # fmt: skip
+
+    def drawn(request: SpendRequest) -> Drawn:
+        if library == "diffprivlib":
+            value, noise_sd = _diffprivlib(v, scale.sensitivity, request)
+            return Drawn(value, noise_sd)
+        return _exact(v, request, largest, full)
+
+    return paid(
+        terms, drawn, mechanism=mechanism, delta_dp=small, sensitivity=scale.sensitivity, bounds=(lower, upper),
+        library=library,
     )  # fmt: skip
 
 
-def release_group_means(
-    values: ArrayLike,
-    groups: ArrayLike,
-    n_groups: int,
+@dataclass(frozen=True)
+class Terms:
+    """What a noised statistic is asked for with; see `release_mean`. `n_public`: N where the relation takes it so."""
+
+    epsilon: float
+    spend: Spend
+    adjacency: Adjacency
+    n_public: int | None
+    outputs: tuple[str, ...]
+    model_source: ModelSource = "other"
+    bounds_provenance: Provenance = "unregistered"
+    people_registered: bool = True
+    unit: Literal["person", "row"] = "person"
+    keep: Callable[[Callable[[], NoisyStatistic]], NoisyStatistic] = just_drawn
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What the noise gave: values with the SDs of their noise, noised counts of people with theirs."""
+
+    value: Array
+    noise_sd: Array
+    counts: Array | None = None
+    count_sd: float = 0.0
+
+
+def paid(
+    terms: Terms,
+    draw: Callable[[SpendRequest], Drawn],
     *,
-    epsilon: float,
-    spend: Spend,
-    delta_dp: float | None = None,
-    lower: float = -20.0,
-    upper: float = 20.0,
-    mechanism: Mechanism = "laplace",
-    model_source: ModelSource = "other",
-    bounds_provenance: Provenance = "unregistered",
-    unit: Literal["person", "row"] = "person",
-    outputs: tuple[str, ...] = ("delta_mean_other",),
+    mechanism: Mechanism,
+    delta_dp: float,
+    sensitivity: float,
+    bounds: tuple[float, float],
+    library: str = "opendp",
 ) -> NoisyStatistic:
-    """Noised means of disjoint groups, one ε for all of them: each person is in exactly one group.
-
-    `groups` holds 0 … n_groups−1 per person; group sizes are public, so the relation is `zero_out_N_public`: replacing
-    a person could move them to another group and change two sizes.
-    """
-    v = _clean(values, lower, upper)
-    codes = np.asarray(groups)
-    if codes.shape != v.shape or codes.dtype.kind not in "iu" or codes.size == 0:
-        raise InputError("one whole group number per person is needed", next_step="code groups as 0 … n_groups−1")
-    if codes.min() < 0 or codes.max() >= n_groups:
-        raise InputError("a group number is out of range", next_step="code groups as 0 … n_groups−1")
-    return _release(
-        v, codes.astype(np.int64), n_groups, epsilon=epsilon, spend=spend, delta_dp=delta_dp, lower=lower, upper=upper,
-        mechanism=mechanism, library="opendp", adjacency="zero_out_N_public", model_source=model_source,
-        bounds_provenance=bounds_provenance, unit=unit, outputs=outputs,
+    """Name the price, let it be paid, draw, and say what may be said; bounds: what each value was clipped to."""
+    lower, upper = bounds
+    mu = mu_of(terms.epsilon, delta_dp) if mechanism == "gaussian" else None
+    label, reason = _label(terms.model_source, library, terms.bounds_provenance)
+    if not terms.people_registered:
+        label, reason = "heuristic", UNREGISTERED
+    request = SpendRequest(
+        mechanism=mechanism, epsilon=terms.epsilon, delta_dp=delta_dp, mu=mu, sigma=None if mu is None else 1 / mu,
+        adjacency=terms.adjacency, unit=terms.unit, outputs=terms.outputs, kind="statistic", label=label,
+        n_public=terms.n_public,
+        detail={"lower": lower, "upper": upper, "model_source": terms.model_source, "library": library},
     )  # fmt: skip
+    receipt = terms.spend(request)
+
+    def drawn() -> NoisyStatistic:
+        found = draw(request)
+        word, why = label, reason
+        if word == "formal" and (receipt is None or not receipt.pinned):
+            word = "heuristic"
+            why = "no ledger holds the spend" if receipt is None else "the ledger is not one the TRE has pinned"
+        statement = PrivacyStatement(
+            label=word, reason=why, mechanism=mechanism, epsilon=request.epsilon, delta_dp=delta_dp, mu=mu,
+            sigma_unit=request.sigma, adjacency=terms.adjacency, unit=terms.unit,
+            epsilon_by_adjacency=_all_relations(request, lower, upper),
+            bounds={"lower": lower, "upper": upper, "provenance": terms.bounds_provenance},
+            basis=None,
+            sampler=sampler.SAMPLER if library == "opendp" else "diffprivlib, floating point",
+            blocks={"noise": float(found.noise_sd.max())}, n_public=terms.n_public,
+            proof=PROOF_MEAN if word == "formal" else None,
+        )  # fmt: skip
+        whole = None if found.counts is None else round(max(1.0, float(found.counts.sum())))
+        return NoisyStatistic(
+            found.value, found.noise_sd, sensitivity, statement if receipt is None else statement.with_ledger(receipt),
+            whole, found.counts, found.count_sd,
+        )  # fmt: skip
+
+    return terms.keep(drawn)
 
 
 def _clean(values: ArrayLike, lower: float, upper: float) -> Array:
@@ -141,74 +197,6 @@ def _clean(values: ArrayLike, lower: float, upper: float) -> Array:
     except (TypeError, ValueError) as error:
         raise InputError("the values are not numbers", next_step="give one number per person") from error
     return np.clip(np.where(np.isfinite(v), v, 0.0), lower, upper)
-
-
-def _release(
-    v: Array,
-    codes: Ints,
-    n_groups: int,
-    *,
-    epsilon: float,
-    spend: Spend,
-    delta_dp: float | None,
-    lower: float,
-    upper: float,
-    mechanism: Mechanism,
-    library: str,
-    adjacency: Adjacency,
-    model_source: ModelSource,
-    bounds_provenance: Provenance,
-    unit: Literal["person", "row"],
-    outputs: tuple[str, ...],
-    keep: Callable[[Callable[[], NoisyStatistic]], NoisyStatistic] = just_drawn,
-    people_registered: bool = True,
-) -> NoisyStatistic:
-    people = None if adjacency == "add_remove" else int(v.size)
-    sizes = np.bincount(codes, minlength=n_groups).astype(float)
-    if people is not None and (sizes == 0).any():
-        raise InputError("a group is empty", next_step="leave empty groups out")
-    scale = laplace_scale(lower, upper, people, epsilon, adjacency)  # checks ε, bounds and relation
-    small = check_delta(delta_dp, people) if mechanism == "gaussian" else 0.0
-    mu = mu_of(float(epsilon), small) if mechanism == "gaussian" else None
-    label, reason = _label(model_source, library, bounds_provenance)
-    if not people_registered:
-        label, reason = "heuristic", UNREGISTERED
-    request = SpendRequest(
-        mechanism=mechanism, epsilon=float(epsilon), delta_dp=small, mu=mu, sigma=None if mu is None else 1 / mu,
-        adjacency=adjacency, unit=unit, outputs=outputs, kind="statistic", label=label, n_public=people,
-        detail={"lower": lower, "upper": upper, "model_source": model_source, "library": library},
-    )  # fmt: skip
-    receipt = spend(request)
-    largest, full = max(abs(lower), abs(upper)), upper - lower
-
-    def drawn() -> NoisyStatistic:
-        if library == "diffprivlib":
-            value, noise_sd = _diffprivlib(v, scale.sensitivity, request)
-            count = None
-        else:
-            value, noise_sd, count = _exact(v, codes, sizes, request, largest, full)
-        return NoisyStatistic(
-            value, noise_sd, scale.sensitivity, claimed(float(noise_sd.max())), None if count is None else round(count)
-        )
-
-    def claimed(noise: float) -> PrivacyStatement:
-        word, why = label, reason
-        if word == "formal" and (receipt is None or not receipt.pinned):
-            word = "heuristic"
-            why = "no ledger holds the spend" if receipt is None else "the ledger is not one the TRE has pinned"
-        statement = PrivacyStatement(
-            label=word, reason=why, mechanism=mechanism, epsilon=request.epsilon, delta_dp=small, mu=mu,
-            sigma_unit=request.sigma, adjacency=adjacency, unit=unit,
-            epsilon_by_adjacency=_all_relations(request, lower, upper),
-            bounds={"lower": lower, "upper": upper, "provenance": bounds_provenance},
-            basis=None,
-            sampler=sampler.SAMPLER if library == "opendp" else "diffprivlib, floating point",
-            blocks={"mean": noise}, n_public=people,
-            proof=PROOF_MEAN if word == "formal" else None,
-        )  # fmt: skip
-        return statement if receipt is None else statement.with_ledger(receipt)
-
-    return keep(drawn)
 
 
 def _label(source: ModelSource, library: str, provenance: Provenance) -> tuple[Literal["formal", "heuristic"], str]:
@@ -242,26 +230,20 @@ def _all_relations(request: SpendRequest, lower: float, upper: float) -> dict[st
     }
 
 
-def _exact(
-    v: Array, codes: Ints, sizes: Array, request: SpendRequest, largest: float, full: float
-) -> tuple[Array, Array, float | None]:
-    """(means, SDs of their noise, noisy N under `add_remove`): sums on the integer grid of `largest`, discrete noise.
-
-    Groups are disjoint, so each cell carries full noise.
-    """
+def _exact(v: Array, request: SpendRequest, largest: float, full: float) -> Drawn:
+    """The mean (under `add_remove` of a noised N): a sum on the integer grid of `largest`, discrete noise."""
     ints = np.clip(np.rint(v / largest * _ONE), -_ONE, _ONE).astype(np.int64)
-    sums = np.zeros(sizes.size, dtype=np.int64)
-    np.add.at(sums, codes, ints)
     reach = math.ceil(full / largest * _ONE) + 1 if request.adjacency == "replace_one" else _ONE
     share = 1.0 - COUNT_SHARE if request.adjacency == "add_remove" else 1.0
-    noise, sd = _draw(request, reach, share, sums.size)
-    total, total_sd = (sums + noise) / _ONE * largest, sd / _ONE * largest
+    noise, sd = _draw(request, reach, share, 1)
+    total, total_sd = (ints.sum() + noise) / _ONE * largest, sd / _ONE * largest
     if request.adjacency != "add_remove":
-        return np.asarray(total / sizes), np.asarray(total_sd / sizes), None
+        return Drawn(np.asarray(total / v.size), np.array([total_sd / v.size]))
     noise, count_sd = _draw(request, _ONE, COUNT_SHARE, 1)
     count = max(1.0, float(int(v.size * _ONE) + int(noise[0])) / _ONE)
     mean = np.clip(total / count, -largest, largest)
-    return np.asarray(mean), np.sqrt(total_sd**2 + (mean * count_sd / _ONE) ** 2) / count, count
+    spread = np.sqrt(total_sd**2 + (mean * count_sd / _ONE) ** 2) / count
+    return Drawn(np.asarray(mean), np.asarray(spread), np.array([count]), count_sd / _ONE)
 
 
 def _draw(request: SpendRequest, reach: int, share: float, size: int) -> tuple[Ints, float]:

@@ -51,6 +51,8 @@ def statistic_json(found: NoisyStatistic) -> dict[str, Any]:
         "sensitivity": found.sensitivity,
         "statement": found.statement.to_json(),
         "n_noisy": found.n_noisy,
+        "counts": None if found.counts is None else found.counts.tolist(),
+        "count_sd": found.count_sd,
     }
 
 
@@ -62,4 +64,6 @@ def statistic_of(data: Mapping[str, Any]) -> NoisyStatistic:
         sensitivity=data["sensitivity"],
         statement=PrivacyStatement.from_json(data["statement"]),
         n_noisy=data["n_noisy"],
+        counts=None if data.get("counts") is None else np.array(data["counts"], dtype=np.float64),
+        count_sd=data.get("count_sd", 0.0),
     )

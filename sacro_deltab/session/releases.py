@@ -17,14 +17,15 @@ from ..kinds import correlations, features, group_tables, prediction_error, quan
 from ..kinds.kind import Make
 from ..kinds.registry import KINDS
 from ..measure.grouping import AgeBands
+from ..privacy.basis import Basis
 from ..privacy.training import PrivateModel
 from .common import candidate_of
 from .core import SessionCore
 from .entries import Candidate, Entries, Entry
 from .guard import measured
+from .noised_outputs import Wanted, private_candidate
 from .part import Where, part_of
 from .plots import plot_candidate
-from .private_mean import private_mean_candidate
 from .recording import record
 from .settling import hypothetical
 from .weights import moments_candidate, weight_candidates
@@ -267,10 +268,52 @@ class Releases(ABC):
         Deltas count as a formal release's only when `session.deltas` of a formally private model gave exactly these;
         `model` names it (the deltas of another model cannot be passed off as its own).
         """
-        self._core.require_open()
-        return self._record(
-            private_mean_candidate(self._core, self._core.rows.placed(values), epsilon, bound_years, model, title, name)
+        return self.release_private(
+            "mean", values, epsilon=epsilon, bound_years=bound_years, model=model, title=title, name=name
         )
+
+    @measured
+    def release_private(
+        self,
+        statistic: str,
+        values: Any = None,
+        *,
+        epsilon: float,
+        by: Any | AgeBands = None,
+        groups: Sequence[str] = (),
+        percents: Sequence[float] = quantiles.CUSTOMARY,
+        features: Any = None,
+        feature_names: Sequence[str] | None = None,
+        basis: Basis | None = None,
+        bound_years: float | None = None,
+        model: Any | None = None,
+        title: str | None = None,
+        name: str | None = None,
+    ) -> Entry:
+        """A noised statistic for one ε, committed before the noise is drawn; it can stand in a formal package.
+
+        Parameters
+        ----------
+        statistic
+            `mean`, `sd`, `quantiles`, `group_means`, `counts` or `features` (means and SDs of features).
+        values
+            Deltas (`session.deltas`), clipped to ±`bound_years`; `counts` and `features` have none.
+        by, groups
+            A column and the groups of it, named beforehand (which labels people have would tell of them); `AgeBands`
+            with a width are those of the rule set's ages. One ε pays for all groups. Their people are noised too, and a
+            group whose noised count does not show the minimum is marked.
+        features, feature_names, basis
+            Columns in the order of a registered basis, whose centre, scale and norms clip them.
+        model
+            The private model that gave `values`; see `release_private_mean`.
+        """
+        self._core.require_open()
+        placed = self._core.rows.placed
+        wanted = Wanted(
+            statistic, epsilon, placed(values), placed(by), groups, percents, placed(features), feature_names, basis,
+            bound_years, model, title, name,
+        )  # fmt: skip
+        return self._record(private_candidate(self._core, wanted))
 
     def _made(self, make: Make, *columns: Any, where: Where = None, **options: Any) -> Entries:
         """Record what a kind measures on some columns; an option that is None has the kind's own default.
@@ -298,7 +341,7 @@ class Releases(ABC):
 
     def asking(self, method: object) -> Callable[..., Any] | None:
         """The method `release_METHOD`, or the release of a kind of that name; None for what spends budget."""
-        if not isinstance(method, str) or method == "private_mean":
+        if not isinstance(method, str) or method in ("private", "private_mean"):
             return None
         if method in KINDS and KINDS[method].make is not None:
             return partial(self.release, method)

@@ -14,7 +14,8 @@ from sacro_deltab.cohort.simulate import smith_cohort
 from sacro_deltab.privacy import Receipt, SpendRequest, Totals, sampler
 from sacro_deltab.privacy.heuristic import PARAMETERS, documents_recipe
 from sacro_deltab.privacy.mechanisms import mu_of
-from sacro_deltab.privacy.statistics import release_group_means, release_mean
+from sacro_deltab.privacy.noised import noised_features, noised_quantiles, noised_sd, noised_table
+from sacro_deltab.privacy.statistics import Terms, release_mean
 
 VALUES = np.random.default_rng(0).normal(1.0, 4.0, 500)
 SPENT: list[SpendRequest] = []
@@ -85,18 +86,72 @@ def test_add_remove_noises_n_too() -> None:
         assert abs(got.value[0] - VALUES.mean()) < 15 * got.noise_sd[0]
 
 
+def terms(**change: Any) -> Terms:
+    given = {"epsilon": 1.0, "spend": spend, "adjacency": "zero_out_N_public", "n_public": 500, "outputs": ("x",)}
+    return Terms(**(given | {"model_source": "formally_released", "bounds_provenance": "ruleset"} | change))
+
+
 def test_disjoint_groups_cost_one_epsilon() -> None:
-    codes = np.arange(500) % 3
+    codes = np.arange(500) % 4 - 1
     before = len(SPENT)
-    got = release_group_means(VALUES, codes, 3, epsilon=1.0, spend=spend, model_source="formally_released")
-    assert len(SPENT) == before + 1
-    assert got.value.shape == (3,)
-    np.testing.assert_allclose(got.noise_sd, math.sqrt(2) * 20 / np.bincount(codes), rtol=1e-4)
-    for wrong in (codes[:-1], codes + 1, codes.astype(float)):
+    got = noised_table(VALUES, codes, 3, 20.0, terms())
+    assert len(SPENT) == before + 1 and SPENT[-1].epsilon == 1.0
+    assert got.value.shape == (3,) and got.counts is not None
+    assert got.count_sd == pytest.approx(math.sqrt(2) / 0.2, rel=1e-4)
+    assert np.abs(got.counts - 125).max() < 15 * got.count_sd
+    assert np.abs(got.value - [VALUES[codes == k].mean() for k in range(3)]).max() < 15 * got.noise_sd.max()
+    for wrong in (codes[:-1], codes - 1, codes.astype(float)):
         with pytest.raises(InputError):
-            release_group_means(VALUES, wrong, 3, epsilon=1.0, spend=spend)
-    with pytest.raises(InputError):
-        release_group_means(VALUES, codes, 4, epsilon=1.0, spend=spend)
+            noised_table(VALUES, wrong, 3, 20.0, terms())
+
+
+def test_noised_statistics_come_near_and_their_noise_is_what_they_say() -> None:
+    clipped = np.clip(VALUES, -20, 20)
+    with_gaps = np.append(VALUES, [np.nan] * 5)
+    halves = np.arange(500) % 2
+    features = np.random.default_rng(1).normal(size=(500, 4)) * [1, 2, 3, 4]
+    asked = {
+        "sd": (lambda: noised_sd(with_gaps, 20.0, terms()), np.array([clipped.std(ddof=1)])),
+        "quantiles": (lambda: noised_quantiles(with_gaps, (25, 50), 20.0, terms()), np.percentile(clipped, (25, 50))),
+        "means": (lambda: noised_table(VALUES, halves, 2, 20.0, terms()), [VALUES[::2].mean(), VALUES[1::2].mean()]),
+        "counts": (lambda: noised_table(None, halves, 2, 1.0, terms()), [250, 250]),
+        "features": (
+            lambda: noised_features(features, np.zeros(4), np.array([1.0, 2, 3, 4]), 3.0, 4.0, terms()),
+            [0, 0, 0, 0, 1, 2, 3, 4],
+        ),
+    }  # fmt: skip
+    for name, (draw, truth) in asked.items():
+        found = [draw() for _ in range(60)]
+        gaps = np.array([f.value - truth for f in found]) / np.array([f.noise_sd for f in found])
+        assert np.abs(gaps).mean() < 1.7, name
+        assert gaps.std(axis=0).min() > 0.3, name
+
+
+@pytest.mark.parametrize("hostile", [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -20.0, 3.0])
+def test_one_person_adds_at_most_one_to_each_sum(monkeypatch: pytest.MonkeyPatch, hostile: float) -> None:
+    """Whatever one person is, against the same people with that record empty: Σ over columns of |change|·share ≤ 1."""
+    from sacro_deltab.privacy import noised
+
+    seen: list[Any] = []
+    real = noised._sums
+
+    def exact(columns: Any, codes: Any, n_groups: int, epsilon: float, shares: Any) -> Any:
+        monkeypatch.setattr(sampler, "discrete_laplace", lambda scale, size: np.zeros(size, dtype=np.int64))
+        sums, sd = real(columns, codes, n_groups, epsilon, shares)
+        seen.append((sums, np.array(shares)))
+        return sums, sd
+
+    monkeypatch.setattr(noised, "_sums", exact)
+    moved, codes = VALUES.copy(), np.arange(500) % 3
+    for value, code in ((hostile, 2), (np.nan, -1)):
+        moved[0], codes[0] = value, code
+        noised_sd(moved, 20.0, terms())
+        noised_quantiles(moved, (50,), 20.0, terms())
+        noised_table(moved, codes, 3, 20.0, terms())
+        noised_table(None, codes, 3, 20.0, terms())
+    for (one, shares), (other, _) in zip(seen[:4], seen[4:], strict=True):
+        assert (np.abs(one - other).sum(axis=0) @ shares) <= 1 + 1e-9
+        assert np.abs(one - other).sum(axis=0).max() <= 1 + 1e-9
 
 
 @pytest.mark.parametrize(
