@@ -33,6 +33,7 @@ Examples:
     sacro-deltab run --ages cohort.csv --features cohort.csv --id-column participant_id --out outputs \\
         --by diagnosis --by 'site*sex' --age-bands 10 --basis basis.json --epsilon 1 --cohort dpuk-site-a
 """
+_STATISTICS = ("mean", "sd", "quantiles", "group_means", "counts", "features")
 _METHODS = ("auto", "moments", "gradient")
 _RELATIONS = ("zero_out_N_public", "add_remove", "replace_one")
 _MODELS = ("simple", "unbiased", "unbiased_quadratic", "alternate", "alternate_quadratic")
@@ -63,10 +64,21 @@ _TrainWhere = Annotated[
     typer.Option("--train-where", help="COLUMN=LABEL[,LABEL]: train on these people; deltas and tables are of all."),
 ]
 _Recipe = Annotated[
-    str, typer.Option("--recipe", help="private, or documents: the documents' own noise, without a guarantee.")
+    str,
+    typer.Option(
+        "--recipe", help="private, documents (their own noise, no guarantee) or documents-pca (their DP-PCA too)."
+    ),
 ]
 _EpsilonMean = Annotated[
     float | None, typer.Option("--epsilon-mean", help="Release the mean delta with Laplace noise at this ε.")
+]
+_Noised = Annotated[
+    list[str] | None,
+    typer.Option("--noised", help="STATISTIC=ε: sd, quantiles, group_means, counts, features or mean; repeat."),
+]
+_Labels = Annotated[
+    list[str] | None,
+    typer.Option("--labels", help="COLUMN=LABEL,LABEL: groups of noised tables, named beforehand; repeat."),
 ]
 # How J is chosen, and gaps are filled, where nothing is noised.
 _Nans = Annotated[
@@ -119,6 +131,8 @@ def run(
     recipe: _Recipe = "private",
     model: Annotated[str, typer.Option("--model", "--predict-model", help="Delta model.")] = "unbiased_quadratic",
     epsilon_mean: _EpsilonMean = None,
+    noised: _Noised = None,
+    labels: _Labels = None,
     plots: Annotated[bool, typer.Option("--plots", help="Add a PNG of every table that may be shown.")] = False,
     moments: Annotated[bool, typer.Option("--moments", help="Also ask for the noised moments, for pooling.")] = False,
     rules: Annotated[str | None, typer.Option("--rules", help="Rule set: a name or a folder.")] = None,
@@ -147,7 +161,7 @@ def run(
     _check_inputs(ages, features, deltas, trains=features is not None or epsilon is not None or job is not None)
     _check_numbers({"--epsilon": epsilon, "--epsilon-mean": epsilon_mean}, delta_dp, n_components)
     _check_words({"--method": (method, _METHODS), "--adjacency": (adjacency, _RELATIONS), "--model": (model, _MODELS)})
-    _check_words({"--recipe": (recipe, ("private", "documents"))})
+    _check_words({"--recipe": (recipe, ("private", "documents", "documents-pca"))})
     _check_words({"--feature-nans": (feature_nans or "median", ("median", "remove"))})
     _check_columns(by or ())
     others = _components(n_components, feature_proportion, feature_variance, kaiser_guttman)
@@ -158,7 +172,9 @@ def run(
         rows_per_person=rows_per_person, basis=basis, bounds=bounds, epsilon=epsilon, delta_dp=delta_dp,
         n_components=n_components, feature_nans=feature_nans, in_sample=in_sample, components=others,
         adjacency=adjacency, method=method, recipe=recipe, model=model, epsilon_mean=epsilon_mean,
-        plots=plots, moments=moments, rules=rules, profile=profile, declare=declare, attest=attest, ledger=ledger,
+        noised=_noised(noised or ()),
+        labels=tuple(_part(text, "--labels") for text in labels or ()), plots=plots,
+        moments=moments, rules=rules, profile=profile, declare=declare, attest=attest, ledger=ledger,
         trust=trust, cohort=cohort, spend_anyway=spend_anyway, resume=resume,
     )  # fmt: skip
     with _ledger_key(key):
@@ -214,12 +230,27 @@ def _check_columns(by: Sequence[str]) -> None:
         raise InputError("a column has no name", place="--by", next_step="For example --by sex or --by 'site*sex'.")
 
 
-def _part(text: str | None) -> tuple[str, ...]:
+def _noised(asked: Sequence[str]) -> tuple[tuple[str, float], ...]:
+    """Statistics with their ε."""
+    found = []
+    for text in asked:
+        name, _, number = text.partition("=")
+        _check_words({"--noised": (name.strip(), _STATISTICS)})
+        try:
+            epsilon = float(number)
+        except ValueError:
+            raise InputError("this is no ε", place="--noised", next_step="For example --noised sd=0.5.") from None
+        _check_numbers({"--noised": epsilon}, None, None)
+        found.append((name.strip(), epsilon))
+    return tuple(found)
+
+
+def _part(text: str | None, option: str = "--train-where") -> tuple[str, ...]:
     """A column and labels of it."""
     column, _, labels = (text or "").partition("=")
     found = (column.strip(), *(label.strip() for label in labels.split(",")))
     if text is not None and not all(found):
-        raise InputError("this is no part", place="--train-where", next_step="For example --train-where diagnosis=HC.")
+        raise InputError("this is no part", place=option, next_step=f"For example {option} diagnosis=HC.")
     return () if text is None else found
 
 

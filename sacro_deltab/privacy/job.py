@@ -22,6 +22,7 @@ from .fit import Axes
 from .spend import Adjacency
 
 DELTA_CAP = 1e-6  # δ used when none is given, or 1/N² where that is smaller and N is public
+DELTA_SECRET_N = 1e-9  # the same under `add_remove`, where nothing is said of N
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,16 @@ def scaled(values: Array, middle: Array | float, half: Array | float) -> Array:
         return np.clip(np.nan_to_num((np.where(np.isfinite(values), values, middle) - middle) / half), -1.0, 1.0)
 
 
-def check_delta(delta_dp: float | None, n_public: int | None) -> float:
-    """δ to use: the one given, or min(1e-6, 1/N²). Refused above 1/N² (N public) or above 1e-6 (N not to be used)."""
+def check_delta(delta_dp: float | None, n_public: int | None, expected: int | None = None) -> float:
+    """δ to use: the one given, or min(1e-6, 1/N²). Refused above 1/N² (N public) or above 1e-6 (N not to be used).
+
+    Where N may not be used, the default is one that rules accept of up to twice the people that are expected, or of
+    30,000 where nothing is: a larger one would be paid for, and its model blocked.
+    """
     most = DELTA_CAP if n_public is None else 1.0 / max(n_public, 1) ** 2
     if delta_dp is None:
-        return min(DELTA_CAP, most)
+        usual = most if n_public is not None else DELTA_SECRET_N if expected is None else 1.0 / (2 * expected) ** 2
+        return min(DELTA_CAP, usual)
     value = float(delta_dp)
     if not (math.isfinite(value) and 0 < value < 1):
         raise PrivacyError("delta_dp must lie strictly between 0 and 1", next_step="leave it out for the default")

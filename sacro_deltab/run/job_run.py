@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _JOBS_OWN = (
     "by", "age_bands", "age_column", "ignore", "epsilon", "delta_dp", "n_components", "adjacency", "method", "model",
-    "epsilon_mean", "plots", "moments", "declare",
+    "epsilon_mean", "noised", "labels", "plots", "moments", "declare",
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..cohort import Cohort
 
 Say = Callable[[str], None]
+BY_GROUP = ("group_means", "counts")  # noised statistics that are asked for once a table
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Plan:
     recipe: str = "private"  # or "documents": the governing documents' own, without a guarantee
     model: str = "unbiased_quadratic"
     epsilon_mean: float | None = None
+    noised: tuple[tuple[str, float], ...] = ()  # a statistic and its ε; then nothing exact is asked for
+    labels: tuple[tuple[str, ...], ...] = ()  # a group column and its groups, named beforehand
     plots: bool = False
     moments: bool = False
     rules: str | None = None
@@ -60,7 +63,8 @@ def read(plan: Plan) -> Cohort:
     """The cohort of a plan; group columns are taken from the groups file, else from the features file."""
     from ..cohort import read_cohort  # late: brings numpy
 
-    columns = tuple(dict.fromkeys([*(part for name in plan.by for part in parts_of(name)), *plan.train_where[:1]]))
+    named = [*(part for name in plan.by for part in parts_of(name)), *plan.train_where[:1]]
+    columns = tuple(dict.fromkeys([*named, *(column for column, *_ in plan.labels)]))
     return read_cohort(
         plan.ages,
         plan.features if plan.deltas is None else plan.deltas,
@@ -72,6 +76,13 @@ def read(plan: Plan) -> Cohort:
         ignore_columns=plan.ignore,
         rows_per_person=plan.rows_per_person,
     )
+
+
+def epsilons(plan: Plan) -> list[float | None]:
+    """ε of each release that a plan asks for: a statistic by group costs its own for each table."""
+    tables = len(plan.labels) + len(plan.age_bands)
+    noised = [e for name, e in plan.noised for _ in range(tables if name in BY_GROUP else 1)]
+    return [plan.epsilon, plan.epsilon_mean, *noised]
 
 
 def parts_of(name: str) -> list[str]:

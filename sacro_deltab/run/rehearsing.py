@@ -14,7 +14,7 @@ from typing import Any
 
 from ..session.ready import ready, refuse_beyond
 from .pipeline import judged
-from .plan import Plan, Say, read
+from .plan import Plan, Say, epsilons, read
 from .telling import heading, told
 
 _FORMS = ("", "-wal", "-shm", ".key")  # a SQLite file and what may lie beside it
@@ -47,15 +47,18 @@ def rehearse(plan: Plan, say: Say) -> Rehearsal:
     cohort = read(plan)
     with tempfile.TemporaryDirectory() as place:
         ledger, known = _copied(plan.ledger, Path(place))
-        without = replace(plan, epsilon=None, epsilon_mean=None, ledger=str(ledger), plots=False, moments=False)
+        without = replace(
+            plan, epsilon=None, epsilon_mean=None, noised=(), ledger=str(ledger), plots=False, moments=False
+        )
         session, impossible = judged(without, cohort, Path(place) / "journal", say)
         notes = [text for text in impossible if not (plan.epsilon is not None and text.startswith("no private"))]
         if plan.epsilon is not None:
             notes.insert(0, f"no private training: it would spend ε {plan.epsilon:g} before any noise is drawn")
             notes += ready(session, adjacency=plan.adjacency)
-            refuse_beyond(session, (plan.epsilon, plan.epsilon_mean))
-        if plan.epsilon_mean is not None:
-            notes.insert(0, f"no noised mean: it would spend ε {plan.epsilon_mean:g}")
+            refuse_beyond(session, epsilons(plan))
+        for name, epsilon in (("mean", plan.epsilon_mean), *plan.noised):
+            if epsilon is not None:
+                notes.insert(0, f"no noised {name.replace('_', ' ')}: it would spend ε {epsilon:g}")
         if not known:
             notes.append(f"earlier releases in {plan.ledger} were not looked at")
         said = ["Dry run: nothing was spent, nothing was written, and no noise was drawn.", *heading(session)]

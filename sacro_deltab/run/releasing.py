@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from ..session.attacking import attack_training
 from ..session.part import Where, part_of
 from ..session.ready import refuse_beyond
 from ..session.values import know_source
-from .plan import Plan, Say, parts_of
+from .plan import BY_GROUP, Plan, Say, epsilons, parts_of
 
 if TYPE_CHECKING:
     from ..session.acro_session import DeltabSession
@@ -46,12 +47,13 @@ def release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) ->
         return
     if plan.epsilon is None:
         yield "no private weights: no ε was given (--epsilon); weights leave only with noise"
-    elif plan.recipe == "documents":
+    elif plan.recipe != "private":
         say("the documents' recipe: the budget is spent before any noise is drawn")
         size = DEFAULT_COMPONENTS if plan.n_components is None else plan.n_components
         model = session.train_documents(
-            cohort.features_frame(), cohort.age, epsilon=plan.epsilon, delta_dp=plan.delta_dp, n_components=size
-        )
+            cohort.features_frame(), cohort.age, epsilon=plan.epsilon, delta_dp=plan.delta_dp, n_components=size,
+            pca="exact" if plan.recipe == "documents" else "diffprivlib",
+        )  # fmt: skip
         yield f"no guarantee: {model.statement.reason}"
     elif plan.basis is None and plan.bounds is None:
         yield (
@@ -59,7 +61,7 @@ def release_all(session: DeltabSession, plan: Plan, cohort: Cohort, say: Say) ->
             "features nothing may be chosen from the raw data"
         )
     else:
-        refuse_beyond(session, (plan.epsilon, plan.epsilon_mean))
+        refuse_beyond(session, epsilons(plan))
         say("private training: the budget is spent before any noise is drawn")
         model = yield from train(session, plan, cohort, say)
     if model is not None:
@@ -125,6 +127,9 @@ def _after_the_spend(steps: Iterator[str]) -> Iterator[str]:
 
 def _statistics(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any, model: Any, say: Say) -> Iterator[str]:
     say("judging tables and statistics")
+    if plan.noised:
+        yield from _noised(session, plan, cohort, deltas, model)
+        return
     if session.budget.n_is_secret():
         yield (
             "no exact statistics or tables: they rest on an exact N, which an add_remove model protects; use "
@@ -145,6 +150,34 @@ def _statistics(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any,
     session.release_sd(deltas)
     session.release_quantiles(deltas)
     yield from _tables(session, plan, cohort, deltas)
+
+
+def _noised(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any, model: Any) -> Iterator[str]:
+    """The statistics that `--noised` names, and nothing without noise beside them."""
+    yield "no exact statistics or tables: --noised asks for noised ones, and exact ones would end what they guarantee"
+    basis = None if plan.basis is None else Basis.load(plan.basis)
+    for statistic, epsilon in plan.noised:
+        if statistic == "features":
+            frame = cohort.features_frame()[list(basis.feature_names)] if basis is not None else None
+            session.release_private(statistic, features=frame, basis=basis, epsilon=epsilon)
+        elif statistic not in BY_GROUP:
+            session.release_private(statistic, deltas, epsilon=epsilon, model=model)
+        else:
+            values = deltas if statistic == "group_means" else None
+            bands = [_public_bands(cohort, width, basis) for width in plan.age_bands]
+            tables: list[tuple[Any, tuple[str, ...]]] = [(band, ()) for band in bands]
+            if cohort.groups is not None:
+                tables += [(cohort.groups[column], tuple(groups)) for column, *groups in plan.labels]
+            for by, groups in tables:
+                session.release_private(statistic, values, by=by, groups=groups, epsilon=epsilon, model=model)
+
+
+def _public_bands(cohort: Cohort, width: float, basis: Basis | None) -> AgeBands:
+    """Bands over the ages of the basis; the rule set's where there is none."""
+    if basis is None:
+        return AgeBands(cohort.age, width)
+    first, last = math.floor(basis.age[0] / width), math.ceil(basis.age[1] / width)
+    return AgeBands(cohort.age, edges=tuple(round(width * k, 1) for k in range(first, last + 1)))
 
 
 def _tables(session: DeltabSession, plan: Plan, cohort: Cohort, deltas: Any) -> Iterator[str]:

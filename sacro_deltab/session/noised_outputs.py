@@ -36,6 +36,7 @@ from ..rules.facts import Fact, FactValue, Part
 from .common import ROWS_ARE_PEOPLE, build_facts, noised
 from .entries import Candidate
 from .paid_models import trained_here
+from .recording import free_name
 from .training import matrix_of, names_of
 
 if TYPE_CHECKING:
@@ -134,7 +135,9 @@ def _asked(session: SessionCore, wanted: Wanted) -> _Asked:
     n_public = None if secret else session.state.roster(rows_of(given)).n_people
     bound, provenance = _bound(session, wanted)
     origin = "fixed_beforehand" if people is None else _origin(session, wanted)
-    name = documents.safe_name(wanted.name or f"{_STEMS[wanted.statistic]}_private")
+    of = f"_by_{getattr(wanted.by, 'name', None) or 'group'}" if wanted.by is not None else ""
+    name = documents.safe_name(wanted.name or f"{_STEMS[wanted.statistic]}{of}_private")
+    name = free_name(session, name)  # the ledger writes down what it pays for
     receipts: list[Receipt] = []
     body = sha256(wanted.statistic.encode() + (b"" if people is None else people.tobytes())).digest()
     terms = Terms(
@@ -146,8 +149,8 @@ def _asked(session: SessionCore, wanted: Wanted) -> _Asked:
 
 
 _STEMS = {
-    "mean": "delta_mean", "sd": "delta_sd", "quantiles": "delta_quantiles", "group_means": "mean_delta_by_group",
-    "counts": "count_by_group", "features": "idp_summary",
+    "mean": "delta_mean", "sd": "delta_sd", "quantiles": "delta_quantiles", "group_means": "mean_delta",
+    "counts": "count", "features": "idp_summary",
 }  # fmt: skip
 
 

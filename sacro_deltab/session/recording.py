@@ -262,18 +262,22 @@ def _plain_title(candidate: Candidate) -> Candidate:
     return replace(candidate, document=replace(candidate.document, title=text))
 
 
-def _unique_name(session: SessionCore, candidate: Candidate) -> Candidate:
-    """A second output of the same name gets a number: no file ever replaces another."""
-
+def free_name(session: SessionCore, wanted: str) -> str:
+    """The name, with a number where another output has it: no file ever replaces another."""
     taken = {entry.name for entry in session.entries}
-    name, number = candidate.document.name, 2
+    name, number = wanted, 2
     while name in taken:
-        name = f"{candidate.document.name[:76]}_{number}"
+        name = f"{wanted[:76]}_{number}"
         number += 1
-    if name == candidate.document.name:
-        return candidate
     if number > 1000:
         raise InputError("too many outputs of one name", next_step="Give name=.")
+    return name
+
+
+def _unique_name(session: SessionCore, candidate: Candidate) -> Candidate:
+    name = free_name(session, candidate.document.name)
+    if name == candidate.document.name:
+        return candidate
     facts = candidate.facts
     return replace(
         candidate,

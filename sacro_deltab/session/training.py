@@ -13,7 +13,7 @@ from ..measure.measure import computed, max_abs_z, training_facts
 from ..measure.people import columns_of, numbers, plausible_ages
 from ..privacy import PublicBounds, train_private
 from ..privacy.heuristic import documents_recipe
-from ..privacy.job import contributing
+from ..privacy.job import check_delta, contributing
 from ..privacy.noisy_count import attempt_error, gaussian_allowance, refuse_hopeless
 from ..privacy.spend import Receipt
 from ..privacy.stored import model_json, model_of
@@ -114,7 +114,7 @@ def train(
         bounds=bounds,
         basis=basis,
         epsilon=epsilon,
-        delta_dp=delta_dp,
+        delta_dp=delta_dp if adjacency != "add_remove" else check_delta(delta_dp, None, expected_n),
         adjacency=adjacency,  # type: ignore[arg-type]
         n_components=n_components,
         method=method,  # type: ignore[arg-type]

@@ -216,14 +216,19 @@ def test_without_the_tape_the_test_sees_a_difference(tmp_path: Path, patch: pyte
     assert one != other  # other noise, other bytes
 
 
+PUBLIC_N = (100, 101, 120, 300, 400)  # fewer cannot be trained where N is public: refused by N alone
+PROTECTED_N = (19, 20, 39, 40, 41, 99, *PUBLIC_N)
+
+
 @pytest.mark.soak
-@pytest.mark.parametrize("adjacency", ["add_remove", "zero_out_N_public"])
-@pytest.mark.parametrize("n", [19, 20, 39, 40, 41, 99, 100, 101, 300, 400])
+@pytest.mark.parametrize(
+    ("adjacency", "n"), [*(("zero_out_N_public", n) for n in PUBLIC_N), *(("add_remove", n) for n in PROTECTED_N)]
+)
 @pytest.mark.parametrize("method", ["gradient", "moments"])
 def test_two_thousand_neighbours(
-    tmp_path: Path, patch: pytest.MonkeyPatch, method: str, n: int, adjacency: str
+    tmp_path: Path, patch: pytest.MonkeyPatch, method: str, adjacency: str, n: int
 ) -> None:
-    assert compared(tmp_path, patch, adjacency, method, n, 50, whole=True) == []
+    assert compared(tmp_path, patch, adjacency, method, n, 63, whole=True) == []
 
 
 def test_an_exact_output_beside_it_ends_the_claim(tmp_path: Path) -> None:

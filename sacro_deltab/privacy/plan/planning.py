@@ -173,7 +173,7 @@ def plan_training(
         raise InputError("that many components are not there", next_step=f"Use --n-components between 1 and {top}.")
     if adjacency not in ("zero_out_N_public", "add_remove", "replace_one"):
         raise PrivacyError(f"unknown neighbouring relation {adjacency!r}", next_step="zero_out_N_public is usual")
-    small = check_delta(delta_dp, None if adjacency == "add_remove" else n)
+    small = check_delta(delta_dp, *((None, n) if adjacency == "add_remove" else (n,)))
     mu_of(epsilon, small)
     request = {
         "n": n, "n_features": features, "n_components": size, "epsilon": float(epsilon), "delta_dp": small,
