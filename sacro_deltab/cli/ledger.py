@@ -193,6 +193,8 @@ def _partition_line(line: dict[str, Any]) -> str:
     text = f"{line['partition']}: ε {counted['epsilon_sum']:g}{of}, δ {counted['delta_sum']:g}{of_delta} (plain sum)"
     if exact is not None and counted["releases"]:
         text += f", exact composition ε {exact:.4g} at δ {limits['delta_per_release']:g}"
+    under = ", ".join(f"{e:.4g} under {r}" for r, e in line["epsilon_by_relation"].items() if e)
+    text += f"; by neighbouring relation ε {under}" if under else ""
     text += f"; {counted['releases']} releases, {counted['model_exports']} of them models"
     return text + (
         f"; counted together with {', '.join(line['shares_people_with'])}" if line["shares_people_with"] else ""

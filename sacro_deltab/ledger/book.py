@@ -20,6 +20,7 @@ from .chain import (
     writing,
 )
 from .handle import Handle
+from .relations import Spent, spent_by_relation
 from .tally import checked_limits, remaining
 from .values import CohortCheck, EarlierCells, Entry, Gap, Release, ReleaseCell, VerifyReport
 
@@ -39,6 +40,7 @@ class Ledger(Handle):
         ruleset_sha256: str,
         draws: spending.Draws = "now",
         token: str | None = None,
+        relation: str = "zero_out_N_public",
     ) -> Receipt:
         """Commit the price of one release before its noise is drawn.
 
@@ -58,6 +60,8 @@ class Ledger(Handle):
         token
             32 hex digits that the caller has written down before: asked again with them, the same order is answered,
             never a second one.
+        relation
+            The neighbouring relation whose total ε is capped (`ledger.relations`).
 
         Returns
         -------
@@ -75,7 +79,7 @@ class Ledger(Handle):
         """
         return spending.spend(
             self, request, partition=partition, limits=limits, who=who, ruleset_sha256=ruleset_sha256, draws=draws,
-            token=token,
+            token=token, relation=relation,
         )  # fmt: skip
 
     def ordered(self, token: str) -> Receipt | None:
@@ -125,6 +129,14 @@ class Ledger(Handle):
             accounts = read_accounts(connection, head, self.where)
         known = limits or accounts.get(name, Account()).limits
         return shared_total(accounts, name).totals(None if known is None else known.delta_per_release)
+
+    def by_relation(self, partition: str, *, unit: str = "person") -> dict[str, Spent]:
+        """Spent so far under each neighbouring relation, by this partition and all that share people with it."""
+        name = partition_key(partition, unit)
+        with self.store.read() as connection:
+            accounts = read_accounts(connection, read_head(connection, self.identity, self.where), self.where)
+            names = {name, *accounts.get(name, Account()).links}
+            return spent_by_relation(connection, names, shared_total(accounts, name))
 
     def remaining(self, partition: str, limits: BudgetLimits, *, unit: str = "person") -> tuple[float, float]:
         """(ε, δ) that the limits leave; asking for exactly this much is granted."""

@@ -22,7 +22,7 @@ from .canonical import checked_text, partition_key
 from .chain import Writer, writing
 from .people import linked, unlinked
 from .releases import cells_digest
-from .spending import grant
+from .spending import SUMS, grant
 from .store import row_dict
 from .tally import request_of
 from .values import Entry
@@ -115,7 +115,7 @@ class _Carrier:
         request, limits = request_of(body)
         origin = {**self.source, "entry": entry.seq, "at": entry.at, "who": entry.who}
         request = replace(request, detail={**request.detail, "carried": origin})
-        terms = {k: body[k] for k in body if k not in ("before", "after", "epsilon_exact_after")}
+        terms = {k: body[k] for k in body if k not in SUMS}
         terms |= {"detail": dict(request.detail), "draws": "now"}
         made = grant(self.writer, partition_key(name), request, limits, terms, self.who)
         self.number[entry.seq] = made.seq

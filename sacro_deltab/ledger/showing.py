@@ -14,6 +14,7 @@ from .book import Ledger
 from .canonical import cohort_of
 from .chain import count_entries, read_accounts, read_head, shared_total
 from .export import summary
+from .relations import epsilons, written_by_relation
 from .tally import remaining
 from .values import Entry
 
@@ -25,10 +26,12 @@ def show_json(ledger: Ledger) -> dict[str, Any]:
         accounts = read_accounts(connection, head, ledger.where)
         entries = count_entries(connection)
         exact = {name: _exact(connection, name) for name in accounts}
+        totals = {name: shared_total(accounts, name) for name in accounts}
+        spent = {n: written_by_relation(connection, {n, *a.links}, totals[n]) for n, a in accounts.items()}
     lines = []
     for name, account in sorted(accounts.items()):
         at_delta = None if account.limits is None else account.limits.delta_per_release
-        counted = shared_total(accounts, name)
+        counted = totals[name]
         left = None if account.limits is None else remaining(counted, account.limits)
         lines.append(
             {
@@ -36,6 +39,7 @@ def show_json(ledger: Ledger) -> dict[str, Any]:
                 "cohort": cohort_of(name),
                 "own": asdict(account.own.totals(at_delta, exact[name].get(account.own.mu_squared))),
                 "counted": asdict(counted.totals(at_delta, exact[name].get(counted.mu_squared))),
+                "epsilon_by_relation": epsilons(spent[name]),
                 "shares_people_with": list(account.links),
                 "limits": None if account.limits is None else asdict(account.limits),
                 "remaining": None if left is None else {"epsilon": left[0], "delta_dp": left[1]},

@@ -20,10 +20,12 @@ from . import schema
 from .canonical import checked_digest, checked_text, partition_key
 from .chain import Account, Writer, entry_of, shared_total, writing
 from .handle import Handle
+from .relations import Spent, beyond, spent_by_relation, to_json, with_spends
 from .tally import Tally, checked_limits, checked_request, refusal, remaining
 from .values import Entry
 
 Draws = Literal["now", "later"]
+SUMS = ("before", "after", "epsilon_exact_after", "by_relation", "smallest_after")  # what a ledger adds to the terms
 _TERMS = ("mechanism", "epsilon", "delta_dp", "mu", "sigma", "adjacency", "unit", "kind", "label", "n_public")
 
 
@@ -54,6 +56,7 @@ def spend(
     ruleset_sha256: str,
     draws: Draws,
     token: str | None,
+    relation: str,
 ) -> Receipt:
     """See `Ledger.spend`."""
     name = partition_key(partition, request.unit)
@@ -74,7 +77,7 @@ def spend(
 
     def act(again: bool) -> tuple[Entry, Tally, str | None]:
         with writing(ledger.store, ledger.identity, ledger.signing_key()) as writer:
-            return _decide(writer, name, request, limits, body, who, order, again or token is not None)
+            return _decide(writer, name, request, limits, body, who, order, again or token is not None, relation)
 
     entry, before, refused = ledger.store.retried(act)
     if refused is not None:
@@ -113,6 +116,7 @@ def _decide(
     who: str,
     token: str,
     again: bool,
+    relation: str,
 ) -> tuple[Entry, Tally, str | None]:
     """Grant or refuse in one transaction; both leave an entry."""
     earlier = writer.by_token(token) if again else None  # our first answer was lost, not our first act
@@ -123,7 +127,8 @@ def _decide(
             raise RefusedError(f"this order was made on other terms ({', '.join(other) or 'another cohort'})")
         return earlier, Tally.from_json(found["before"]), found.get("refused")
     before = shared_total(writer.accounts, name, _account(writer, name))
-    refused = refusal(request, before, limits)
+    after = _by_relation(writer, name, request, before)
+    refused = refusal(request, before, limits) or beyond(after, relation, limits)
     if refused is not None:
         entry = writer.append(
             "refused", {**body, "before": before.to_json(), "refused": refused}, who=who, partition=name, token=token
@@ -156,6 +161,7 @@ def grant(
         if name not in linked.links:
             changed[other] = replace(linked, links=tuple(sorted({*linked.links, name})))
     after = before.plus(request)
+    spent = _by_relation(writer, name, request, before)
     return writer.append(
         "spend",
         {
@@ -163,12 +169,20 @@ def grant(
             "before": before.to_json(),
             "after": after.to_json(),
             "epsilon_exact_after": after.totals(limits.delta_per_release).epsilon_exact,
+            "by_relation": to_json(spent),
+            "smallest_after": {r: one.smallest(limits.delta_per_release) for r, one in spent.items()},
         },
         who=who,
         partition=name,
         token=token,
         accounts=changed,
     )
+
+
+def _by_relation(writer: Writer, name: str, request: SpendRequest, before: Tally) -> dict[str, Spent]:
+    """What would be spent under each relation, with everything that shares people with this partition."""
+    names = {name, *_account(writer, name).links}
+    return with_spends(spent_by_relation(writer.connection, names, before), request)
 
 
 def _with_other_units(writer: Writer, name: str, account: Account) -> tuple[str, ...]:

@@ -145,7 +145,15 @@ class Composition:
     epsilon_exact_gdp: float | None
     epsilon_zcdp_cks: float | None
     epsilon_pld: float | None = None
+    epsilon_mixed: float | None = None  # exact Gaussians beside a plain sum of pure ε
     count: int = 0
+
+    @property
+    def epsilon_smallest(self) -> float | None:
+        """The least of the totals that are proved at `target_delta`."""
+        plain = self.basic.epsilon if self.basic.delta <= self.target_delta else None
+        found = (plain, self.epsilon_exact_gdp, self.epsilon_zcdp_cks, self.epsilon_pld, self.epsilon_mixed)
+        return min((value for value in found if value is not None), default=None)
 
 
 def epsilon_of_rho(rho: float, delta: float) -> float:
@@ -214,6 +222,11 @@ def compose(
     if all(value is not None for value in strengths):
         mu = math.sqrt(sum(item.count * (item.strength or 0.0) ** 2 for item in read))
         exact = epsilon_of_mu(mu, delta) if mu > 0 else 0.0
+    pure = [item for item in read if item.strength is None]
+    mixed = None
+    if all(item.delta_dp == 0 for item in pure):
+        gauss = math.sqrt(sum(item.count * item.strength**2 for item in read if item.strength is not None))
+        mixed = (epsilon_of_mu(gauss, delta) if gauss > 0 else 0.0) + sum(i.count * i.pure_epsilon for i in pure)
     rhos = [item.rho for item in read]
     if all(value is not None for value in rhos):
         rho = sum(item.count * (item.rho or 0.0) for item in read)
@@ -227,6 +240,7 @@ def compose(
         epsilon_exact_gdp=exact,
         epsilon_zcdp_cks=zcdp,
         epsilon_pld=epsilon_pld(read, delta) if pld else None,
+        epsilon_mixed=mixed,
         count=sum(item.count for item in read),
     )
 

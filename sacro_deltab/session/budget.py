@@ -12,6 +12,7 @@ from ..base.strict import parse
 from ..ledger import open_ledger
 from ..ledger.people import Finding
 from ..ledger.register import Registered, find_people, registered
+from ..ledger.relations import Spent, epsilons
 from ..privacy.spend import BudgetLimits, Receipt, SpendRequest
 from ..rules import RuleSet
 from ..rules.facts import Fact, FactValue, Provider
@@ -56,6 +57,11 @@ class Budget:
         """The TRE named this ledger in its trust file or in the profile."""
         return bool(self.ledger.pinned)
 
+    @property
+    def capped(self) -> str:
+        """The neighbouring relation whose total the rule set caps."""
+        return "replace_one" if float(self.ruleset.parameters.get("capped_reach", 1)) >= 2 else "zero_out_N_public"
+
     def limits(self, n: int | None) -> BudgetLimits:
         """Limits from the rule set; the δ limits follow the public N (D-37, D-61)."""
         p = self.ruleset.parameters
@@ -78,6 +84,7 @@ class Budget:
             ruleset_sha256=self.ruleset.sha256,
             draws="later",
             token=token,
+            relation=self.capped,
         )
 
     def register(self, person_ids: Sequence[object] | None) -> None:
@@ -129,6 +136,9 @@ class Budget:
                 return f"an earlier release of these data ({release.output}) rests on it"
         return None
 
+    def _spent(self) -> dict[str, Spent]:
+        return self.ledger.by_relation(self.partition, unit=self.unit)
+
     def _relations(self) -> dict[int, str]:
         """Number of each spend on these data → its neighbouring relation."""
         spends = (entry for entry in self.ledger.history(self.partition) if entry.kind == "spend")
@@ -139,11 +149,14 @@ class Budget:
         totals = receipt.after if receipt is not None else self.ledger.totals(self.partition, unit=self.unit)
         before = receipt.before if receipt is not None else totals
         most = float(self.ruleset.parameters["epsilon_total"])
+        counted = float(totals.epsilon_sum)
+        if self.capped == "replace_one":  # at least what the plain sum says: a checker may see more, never less
+            counted = max(counted, self._spent()["replace_one"].epsilon)
         values: dict[str, FactValue] = {
             "ledger.entry": receipt is not None,
             "ledger.pinned": self.pinned,
             "ledger.accountant": "sum",
-            "ledger.epsilon_total": float(totals.epsilon_sum),
+            "ledger.epsilon_total": counted,
             "ledger.delta_total": float(totals.delta_sum),
             "ledger.exhausted_before": before.epsilon_sum >= most * (1 - 1e-12),
             "ledger.earlier_model_exports": int(before.model_exports),
@@ -168,6 +181,7 @@ class Budget:
             "epsilon_sum": totals.epsilon_sum,
             "delta_sum": totals.delta_sum,
             "epsilon_exact": totals.epsilon_exact,
+            "epsilon_by_relation": epsilons(self._spent()),
             "mu": totals.mu,
             "releases": totals.releases,
             "model_exports": totals.model_exports,
