@@ -147,7 +147,7 @@ def digest(data: bytes) -> str:
 
 
 _INSIDE = re.compile(
-    r"inside(/(evidence\.json|attack\.json|salt|statement-inside\.json|session_summary\.(json|csv)"
+    r"inside(/(evidence\.json|attack(-package)?\.json|salt|statement-inside\.json|session_summary\.(json|csv)"
     r"|certified(/(statement-inside\.json|certificate\.html))?"
     r"|review(/[a-z0-9]{1,12}-\d{4}\.(sealed|opened)\.dsse\.json)?))?"
 )

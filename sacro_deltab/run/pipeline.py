@@ -74,6 +74,9 @@ def carried_out(plan: Plan, cohort: Cohort, say: Say, release: Callable[[DeltabS
                 f"there is nothing that could be asked to leave: {'; '.join(impossible)}",
                 next_step="Ask for something else, or see `run --dry-run`.",
             )
+        with contextlib.suppress(InputError):  # too few people, or nothing without noise
+            say("attacking all that leaves (stays inside)")
+            session.attack_package()
         say("writing the folder")
         session.not_checked += [text for text in impossible if text not in session.not_checked]
         folder = session.finalise(plan.out)

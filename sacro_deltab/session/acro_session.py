@@ -275,6 +275,18 @@ class DeltabSession(Values, Releases):
         attach(self, report)
 
     @measured
+    def attack_package(self, *, seed: int = 0) -> dict[str, Any]:
+        """Membership test of everything that leaves so far, earlier releases included; it goes to `inside/`.
+
+        What every printed number, rounded as it is, and all noised releases at the most that their μ allows tell an
+        attacker together; each output alone; the most exposed person; values guessed. No verdict depends on it.
+        """
+        self.require_open()
+        from .package_attack import attack_package  # late: brings scipy
+
+        return attack_package(self, seed)
+
+    @measured
     def drop(self, name: str) -> None:
         """Take an output back before `finalise`: its record goes, and later tables no longer count it as published.
 

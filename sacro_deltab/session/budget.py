@@ -136,7 +136,8 @@ class Budget:
                 return f"an earlier release of these data ({release.output}) rests on it"
         return None
 
-    def _spent(self) -> dict[str, Spent]:
+    def by_relation(self) -> dict[str, Spent]:
+        """What is spent on these people under each neighbouring relation."""
         return self.ledger.by_relation(self.partition, unit=self.unit)
 
     def _relations(self) -> dict[int, str]:
@@ -151,7 +152,7 @@ class Budget:
         most = float(self.ruleset.parameters["epsilon_total"])
         counted = float(totals.epsilon_sum)
         if self.capped == "replace_one":  # at least what the plain sum says: a checker may see more, never less
-            counted = max(counted, self._spent()["replace_one"].epsilon)
+            counted = max(counted, self.by_relation()["replace_one"].epsilon)
         values: dict[str, FactValue] = {
             "ledger.entry": receipt is not None,
             "ledger.pinned": self.pinned,
@@ -181,7 +182,7 @@ class Budget:
             "epsilon_sum": totals.epsilon_sum,
             "delta_sum": totals.delta_sum,
             "epsilon_exact": totals.epsilon_exact,
-            "epsilon_by_relation": epsilons(self._spent()),
+            "epsilon_by_relation": epsilons(self.by_relation()),
             "mu": totals.mu,
             "releases": totals.releases,
             "model_exports": totals.model_exports,

@@ -120,6 +120,7 @@ class SessionCore:
         self._made_as: dict[bytes, Mapping[str, Any]] = {}
         self.models: dict[int, TrainedHere] = {}
         self.attack_report: Path | None = None
+        self.package_report: Path | None = None
         self.config_changes: list[str] = []
         self.not_checked: list[str] = []
         self.repairs: list[dict[str, Any]] = []  # of the input, counted: inside only

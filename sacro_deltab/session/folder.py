@@ -105,6 +105,8 @@ def _write(session: SessionCore, folder: Path) -> None:
     (inside / "evidence.json").write_text(dump_evidence(evidence), encoding="utf-8")
     if session.attack_report is not None:
         shutil.copyfile(session.attack_report, inside / "attack.json")
+    if session.package_report is not None:
+        shutil.copyfile(session.package_report, inside / session.package_report.name)
     _statement(session, folder, evidence)
 
 
