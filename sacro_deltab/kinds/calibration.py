@@ -51,7 +51,7 @@ def again(asked: Reading) -> Measured | None:
         grouping = AgeBands(ages, None, edges).grouping(Roster.of(len(ages), None))
     except InputError:
         return None
-    found = Measured(anew.table(grouping, predicted, asked.numbers))
+    found = Measured(anew.table(grouping, predicted, asked.numbers), proposed=True)
     for i, (key, (facts, value)) in enumerate(anew.cells(grouping, predicted, "mean").items()):
         found.parts[key], found.rows[key] = facts, (facts["cell.n"], value)
         found.members[key] = (grouping.codes == i) & np.isfinite(predicted)

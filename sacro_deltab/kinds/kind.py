@@ -88,6 +88,7 @@ class Measured:
     rows: dict[str, tuple[float | None, ...]] = field(default_factory=dict)  # as in the document, after the label
     members: dict[str, Any] = field(default_factory=dict)  # row → (people,) bool
     statistic: str | None = None
+    proposed: bool = False  # the session need not have predicted so: where nothing agrees, a person is asked
 
 
 class Reading(Protocol):
@@ -140,7 +141,7 @@ class Reading(Protocol):
         """Features of the recorded weights."""
 
     def prediction(self) -> Any:
-        """(people,) ages that the recorded weights predict, or None."""
+        """(people,) ages predicted as the document says: out of fold, else by the recorded weights; or None."""
 
 
 STEP = "Check with --cohort FILE, which measures everything again."

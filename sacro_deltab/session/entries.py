@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..build.free import free_bits
+from ..build.picture import picture
 from ..build.record import Outside
 from ..kinds.plots import PLOT
 from ..measure.numbers import Moment, Trace
@@ -155,15 +157,15 @@ class Entry:
         lines = [f"{self.name} ({self.type}): {WORDS[self.status]}"]
         for found in self.decision.get("findings", ()):
             rules = ", ".join(found.get("rules", ()))
-            lines.append(f"  {found.get('effect')} by {rules}: {found.get('text')}")
-            lines += [f"    question: {ask}" for ask in found.get("asks", ())]
-            if found.get("next_step"):
-                lines.append(f"    next step: {found['next_step']}")
+            said = [f"  {found.get('effect')} by {rules}: {found.get('text')}"]
+            said += [f"    question: {ask}" for ask in found.get("asks", ())]
+            said += [f"    next step: {found['next_step']}"] if found.get("next_step") else []
+            lines.append("\n".join(said))
         if self.decision.get("missing"):
             lines.append(f"  nobody supplied: {', '.join(self.decision['missing'])}")
         lines += [f"  linked: {note}" for note in self.notes_inside]
         lines += [f"  to get it out: {merge}" for merge in self.merges]
-        return "\n".join(lines)
+        return "\n".join(dict.fromkeys(lines))  # what holds of many rows is said once
 
     def __repr__(self) -> str:
         """Name and verdict only: a notebook shows lists of these, and is often mailed."""
@@ -217,6 +219,9 @@ def entry_html(entry: Entry) -> str:
     """One output as it would leave."""
     table = entry.table
     shown = "" if table is None else table.head(50).to_html(escape=True, border=0)
+    if entry.document is not None and entry.type == PLOT:
+        drawn = b64encode(picture(entry.document)).decode("ascii")
+        shown = f'<img alt="{escape(entry.title)}" src="data:image/png;base64,{drawn}">'
     return (
         f"<div><p>{badge(entry.status)} <b>{escape(entry.title)}</b> <code>{escape(entry.name)}</code></p>"
         f"{bullets(entry.reasons)}{bullets([f'To get it out: {m}' for m in entry.merges])}{shown}</div>"

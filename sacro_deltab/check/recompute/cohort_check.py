@@ -123,8 +123,9 @@ class CohortFacts:
         self.unmeasured[name] = sorted(said - done)
 
     def _counts(self, found: Measured, source: Source | None, facts: Facts, raw: OutputDocument) -> bool:
-        """Whether a reading speaks for this output: any one does, but deltas worked out here must fit somewhere."""
-        if source is None or self.sources.has_column:
+        """Whether a reading speaks for this output: any one does, but deltas and predictions worked out here must fit
+        somewhere."""
+        if not found.proposed and (source is None or self.sources.has_column):
             return True
         # a mean of zero is that of every fitted model: it speaks for none
         return any(abs(a - b) <= 1e-6 * abs(b) for a, b in _floats(raw, facts, found) if abs(b) > 1e-3)

@@ -38,6 +38,7 @@ class Source:
     name: str
     values: Any
     private: bool = False
+    predicted: Any = None  # the ages that came with them, where they came from a fit to the cohort
 
 
 @dataclass
@@ -105,6 +106,10 @@ class DeltaSources:
             square = np.square(u) - mean - slope * u
             yield Source("the recorded weights", simple - b2sq[0] * u - b2sq[1] * square, True)
 
+    def held_out(self) -> Any:
+        """(people,) ages predicted by models of the other folds, where the package is about such; else None."""
+        return None if self.validated is None else next((s.predicted for s in self if s.predicted is not None), None)
+
     def prediction(self) -> Any:
         """(people,) ages predicted by the recorded folded weights; a missing feature counts as its centre."""
 
@@ -150,7 +155,7 @@ class DeltaSources:
                 for kind in _KINDS if self.validated is None else (self.validated,):
                     made = fitted_deltas(people, choice, kind, "median", in_sample=self.validated is None,
                                           share=self.share)  # fmt: skip
-                    yield Source("a model fitted without noise", made.deltas)
+                    yield Source("a model fitted without noise", made.deltas, predicted=made.predicted)
         except (SacroDeltabError, ValueError, ArithmeticError):
             return
 

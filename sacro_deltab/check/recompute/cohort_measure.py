@@ -11,6 +11,7 @@ import numpy as np
 from ...base.errors import InputError
 from ...kinds.kind import Measured
 from ...kinds.registry import KINDS
+from ...model.validation import FOLDS, validated_by
 from ...outputs import OutputDocument
 from ...rules.facts import Facts
 from .cohort_deltas import DeltaSources
@@ -105,7 +106,9 @@ class Asked:
         return self.sources.trained_on()
 
     def prediction(self) -> Any:
-        """(people,) ages that the recorded weights predict, or None."""
+        """(people,) ages predicted as the document says: out of fold, else by the recorded weights; or None."""
+        if self.raw.about.get("validated") == validated_by(FOLDS):
+            return self.sources.held_out()
         return self.sources.prediction()
 
     def about_the_cohort(self) -> dict[str, Any]:
