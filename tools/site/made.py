@@ -37,8 +37,8 @@ def why() -> str:
     lines = [
         "# Why did this fail?",
         "",
-        "Every finding names its rule. Look the id up here, or type `sacro-deltab rules show ID`. An entry in your hand "
-        "says more: `print(entry.explain())` names the numbers and the next step, and stays inside.",
+        "Every finding names its rule. Look the id up here, or type `sacro-deltab rules show ID`. An entry in your "
+        "hand says more: `print(entry.explain())` names the numbers and the next step, and stays inside.",
         "",
         "| id | at worst | what it asks |",
         "|---|---|---|",
