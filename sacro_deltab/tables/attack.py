@@ -46,20 +46,24 @@ def audit_pattern(
     means
         False: leave the intervals of means out; whether a pattern is safe by the policy does not rest on them.
     about
-        Cells whose intervals are worked out; default: every withheld cell. The primary ones settle every verdict.
+        Cells whose intervals are worked out, those of means only as sharp as the verdict needs; default: every withheld
+        cell, exactly. The primary ones settle every verdict.
     """
     suppressed = problem.pattern(suppressed)
     seen, counted = _read(problem, suppressed, about)
     n_intervals, relaxed = counted.interval, counted.relaxed
-    mean, outer = _means(problem, suppressed, seen, n_intervals) if means and problem.kind == "means" else ({}, ())
+    sharp = about is None or bool(seen.squares)
+    mean, outer = ({}, ()) if not means or problem.kind != "means" else _means(problem, seen, n_intervals, sharp)
     disclosed = tuple(sorted(c for c, (lo, hi) in n_intervals.items() if lo == hi))
     span = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms])
     union = span.smallest(problem.policy.min_n)
     small = union is not None and is_primary_n(union.n, problem.policy.min_n, False)
     primary = set(problem.primary)
-    expert = _expert(problem, suppressed, seen, n_intervals, mean, outer) if means else None
+    expert = _expert(problem, seen, n_intervals, mean, outer, sharp) if means else None
     known = (mean, outer) if expert is None else (expert.mean_interval, expert.outer)
-    widths = Widths(problem, seen, n_intervals, relaxed, counted.width, *known)
+    nobody = dict.fromkeys((c for c in n_intervals if means and problem.kind == "means" and c not in known[0]), (0, 0))
+    wide = tuple(c for c in relaxed if c not in nobody)
+    widths = Widths(problem, seen, {**n_intervals, **nobody}, wide, counted.width, *known)
     hidden = sorted(primary & suppressed)
     doubtful = set(relaxed) - set(disclosed) - set(counted.moving)
     unproved = tuple(c for c in hidden if c in doubtful and widths.people(c) < 1)
@@ -111,9 +115,10 @@ def _read(
     return seen, count_intervals(seen, about)
 
 
-def _believed(problem: Problem, suppressed: frozenset[str], seen: Released, attack: Callable[[Released, bool], T]) -> T:
+def _believed(problem: Problem, seen: Released, attack: Callable[[Released, bool], T]) -> T:
     """An attack on sums, of which the same holds as of N in `_read`: N alone may fit what a misled reader believes, but
     not with the means. `attack` is told whether he may be misled."""
+    suppressed = frozenset(seen.targets)
     misled = breaks_rule(problem, suppressed)
     try:
         return attack(seen, misled)
@@ -124,33 +129,48 @@ def _believed(problem: Problem, suppressed: frozenset[str], seen: Released, atta
 
 
 def _means(
-    problem: Problem,
-    suppressed: frozenset[str],
-    seen: Released,
-    n: Mapping[str, Interval],
-    identities: Sequence[Identity] = (),
+    problem: Problem, seen: Released, n: Mapping[str, Interval], sharp: bool, identities: Sequence[Identity] = ()
 ) -> tuple[dict[str, MeanInterval], tuple[str, ...]]:
-    return _believed(problem, suppressed, seen, lambda read, misled: mean_intervals(read, n, identities, misled))
+    """Interval of the mean of every cell of `n` (its interval of N) that may have somebody in it, and the cells whose
+    interval may be wider than the exact one (large systems). Not `sharp`: see `MeanSystem`."""
+    known: dict[tuple[int, ...], MeanInterval | None] = {}
+    years, people = (None, []) if sharp else (problem.policy.interval_years, [a.n for a in problem.atoms])
+
+    def attack(read: Released, misled: bool) -> tuple[dict[str, MeanInterval], tuple[str, ...]]:
+        groups = list(read.targets.values())
+        printed = Printed(read.n_atoms, read.counts, read.means, groups, read.value_bounds, read.integer, identities)
+        system = MeanSystem(printed, misled, years, people)
+        known.clear()
+        out = {}
+        for name in n:
+            atoms = read.targets[name]
+            if n[name][1] == 0:
+                continue  # known to be nobody: there is no mean
+            if atoms not in known:
+                known[atoms] = system.interval(atoms)
+            if (ends := known[atoms]) is not None:
+                out[name] = ends
+        return out, tuple(name for name in out if read.targets[name] in system.outer)
+
+    return _believed(problem, seen, attack)
 
 
 def _expert(
     problem: Problem,
-    suppressed: frozenset[str],
     seen: Released,
     n: Mapping[str, Interval],
     mean: Mapping[str, MeanInterval],
     outer: tuple[str, ...],
+    sharp: bool,
 ) -> Expert | None:
     if problem.kind != "means" or not (problem.identities or seen.squares):
         return None
     intervals = dict(mean)
     if problem.identities:
-        intervals, outer = _means(problem, suppressed, seen, n, problem.identities)
+        intervals, outer = _means(problem, seen, n, sharp, problem.identities)
     if seen.squares:
         known = intervals
-        intervals, wide = _believed(
-            problem, suppressed, seen, lambda read, misled: _with_squares(read, n, known, misled)
-        )
+        intervals, wide = _believed(problem, seen, lambda read, misled: _with_squares(read, n, known, misled))
         outer = tuple(dict.fromkeys([*outer, *wide]))
     margins = [i.atoms for i in problem.identities if i.is_margin]
     span = Span(seen.n_atoms, [*seen.rows, *margins], [a.n for a in problem.atoms])
@@ -178,10 +198,10 @@ def _with_squares(
         atoms = seen.targets[name]
         if n[name][1] == 0:
             continue
-        high = system.interval(atoms)[1]
-        if high is None:
+        squares = system.interval(atoms)
+        if squares is None or squares[1] is None or name not in out:
             continue
-        root = math.sqrt(max(0.0, high))
+        root = math.sqrt(max(0.0, squares[1]))
         low, top = out[name]
         out[name] = (-root if low is None else max(low, -root), root if top is None else min(top, root))
     return out, tuple(name for name in out if seen.targets[name] in system.outer)
@@ -242,26 +262,6 @@ def holds(problem: Problem, suppressed: frozenset[str], requirement: str) -> boo
     return found.meets(requirement)
 
 
-def mean_intervals(
-    seen: Released, n: Mapping[str, Interval], identities: Sequence[Identity] = (), misled: bool = False
-) -> tuple[dict[str, MeanInterval], tuple[str, ...]]:
-    """Interval of the mean of every cell of `n` (its interval of N) that may have somebody in it, and the
-    cells whose interval may be wider than the exact one (large systems). `misled`: see `_means`."""
-    groups = list(seen.targets.values())
-    printed = Printed(seen.n_atoms, seen.counts, seen.means, groups, seen.value_bounds, seen.integer, identities)
-    system = MeanSystem(printed, misled)
-    known: dict[tuple[int, ...], MeanInterval] = {}
-    out = {}
-    for name in n:
-        atoms = seen.targets[name]
-        if n[name][1] == 0:
-            continue  # known to be nobody: there is no mean
-        if atoms not in known:
-            known[atoms] = system.interval(atoms)
-        out[name] = known[atoms]
-    return out, tuple(name for name in out if seen.targets[name] in system.outer)
-
-
 def group_intervals(
     problem: Problem, suppressed: frozenset[str], group: tuple[int, ...]
 ) -> tuple[Interval, MeanInterval | None]:
@@ -273,15 +273,15 @@ def group_intervals(
         told = GroupBounds.of(read.n_atoms, read.counts, [group])
         return CountSystem(told, np.asarray([told.layout.index[group]]), read.integer).interval(group)
 
-    n = _believed(problem, suppressed, seen, count)
+    n = _believed(problem, seen, count)
     if problem.kind != "means" or n[1] == 0:  # nobody has no mean
         return n, None
 
-    def attack(read: Released, misled: bool) -> MeanInterval:
+    def attack(read: Released, misled: bool) -> MeanInterval | None:
         known = (read.n_atoms, read.counts, read.means, [group], read.value_bounds, read.integer)
         return MeanSystem(Printed(*known), misled).interval(group)
 
-    return n, _believed(problem, suppressed, seen, attack)
+    return n, _believed(problem, seen, attack)
 
 
 def audit(problem: Problem) -> AuditReport:

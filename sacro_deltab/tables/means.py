@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from .ratio import FreeSums, Printed, Ratio
-from .solver import Contradiction, SolverError
+from .solver import INF, Contradiction, SolverError
 
 MeanInterval = tuple[float | None, float | None]
 WHOLE = 100  # classes of one component up to which whole numbers of people are insisted on
@@ -19,10 +21,17 @@ LARGE = 1_500  # classes from which no program is solved at all
 
 class MeanSystem:
     """The attacker's knowledge of N and sums together; `misled`: perhaps no table fits, since the reader takes a rule
-    for kept that is broken."""
+    for kept that is broken.
 
-    def __init__(self, printed: Printed, misled: bool = False) -> None:
-        self.printed, self.misled = printed, misled
+    With `years` and the true `people` of every atom ends are only as exact as it takes to say whether the interval is
+    as wide as that: values that the true people may have can show that it is, fractions of people that it is not.
+    """
+
+    def __init__(
+        self, printed: Printed, misled: bool = False, years: float | None = None, people: Sequence[int] = ()
+    ) -> None:
+        self.printed, self.misled, self.years = printed, misled, None if misled else years
+        self.people = np.bincount(printed.label, people, printed.k).astype(np.int64) if len(people) else np.zeros(0, dtype=np.int64)
         self.whole = self._cut()
         self.outer: set[tuple[int, ...]] = set()  # groups whose interval holds the exact one and may be wider
         self._free: dict[tuple[int, ...], FreeSums | None] = {}  # by the classes that hang together
@@ -48,29 +57,51 @@ class MeanSystem:
                 parent[find(c)] = find(classes[0])
         return [find(c) for c in range(self.printed.k)]
 
-    def interval(self, group: Sequence[int]) -> MeanInterval:
-        """Least and largest mean of a group (`None`: unbounded)."""
+    def interval(self, group: Sequence[int]) -> MeanInterval | None:
+        """Least and largest mean of a group (`None`: unbounded); None where means and totals leave nobody in it."""
         classes = self.printed.classes(group)
         roots = {self.whole[c] for c in classes}
         members = [c for c in range(self.printed.k) if self.whole[c] in roots]
         if len(members) <= LARGE:
             problem = Ratio(self.printed, members, classes)
-            if not self.printed.integer:
-                return problem.real_end(+1), problem.real_end(-1)
-            if self._moves_freely(problem, members):
-                return None, None
-            if len(members) <= WHOLE:
-                try:
-                    return problem.end(+1), problem.end(-1)
-                except SolverError as error:
-                    # Rows of very different size can make the whole-number program see no table where there is one;
-                    # bounds of the linear one hold, and only if that has no table either nothing fits.
-                    if self.misled and isinstance(error, Contradiction):
-                        raise
-            self.outer.add(tuple(group))
-            return problem.outer(+1), problem.outer(-1)
+            try:
+                return self._ends(problem, members, group)
+            except Contradiction:  # no table has somebody in the group
+                if self.misled or not problem.fits_without():
+                    raise
+            self.outer.discard(tuple(group))
+            return None
         self.outer.add(tuple(group))
         return self.printed.bounds or (None, None)
+
+    def _ends(self, problem: Ratio, members: list[int], group: Sequence[int]) -> MeanInterval:
+        """Both ends of a mean that somebody has."""
+        if not self.printed.integer:
+            return problem.real_end(+1), problem.real_end(-1)
+        if self._moves_freely(problem, members):
+            return None, None
+        if self.years is not None and (settled := self._settled(problem, members, self.years)) is not None:
+            return settled
+        if len(members) <= WHOLE:
+            try:
+                return problem.end(+1), problem.end(-1)
+            except SolverError as error:
+                # Rows of very different size can make the whole-number program see no table where there is one;
+                # bounds of the linear one hold, and only if that has no table either nothing fits.
+                if self.misled and isinstance(error, Contradiction):
+                    raise
+        self.outer.add(tuple(group))
+        return problem.outer(+1), problem.outer(-1)
+
+    def _settled(self, problem: Ratio, members: list[int], years: float) -> MeanInterval | None:
+        """Ends that lie on the same side of `years` as the exact ones; None where that takes the exact ones."""
+        people = self.people[members]
+        size = int(people[problem.n_columns].sum())
+        least, most = (problem.at(people, +1), problem.at(people, -1)) if size else (None, None)
+        if least is not None and most is not None and (most - least) / size >= years:
+            return (None if least == -INF else least / size), (None if most == INF else most / size)
+        low, high = problem.outer(+1), problem.outer(-1)
+        return (low, high) if low is not None and high is not None and high - low < years - 1e-6 else None
 
     def _moves_freely(self, problem: Ratio, members: list[int]) -> bool:
         """Whether some table that fits lets the sum of the group run away (nothing is known of one person's value).

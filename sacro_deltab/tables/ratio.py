@@ -193,6 +193,16 @@ class Ratio:
             raise Contradiction("no table fits what is published", next_step="check the means and totals")
         return None if sign * relaxed == -INF else relaxed
 
+    def fits_without(self) -> bool:
+        """Whether some table fits in which the group is empty; people may be fractions."""
+        lower, upper = np.asarray([0.0] * self.k + [-INF] * self.k), np.full(2 * self.k, INF)
+        empty = self.n_columns + self.s_columns
+        lower[empty], upper[empty] = 0.0, 0.0
+        model = Model(lower, upper)
+        counts = [(c, [1.0] * len(c), float(lo), INF if hi is None else float(hi)) for c, lo, hi in self.count_rows]
+        model.add_rows(self.sum_rows() + counts)
+        return model.minimise(np.zeros(2 * self.k)).status == "optimal"
+
     def at(self, people: NDArray[np.int64], sign: int, columns: Sequence[int] | None = None) -> float | None:
         """Least (or largest) sum over `columns` (the group) for these people; ±∞: unbounded; None: nothing fits."""
         low, high = self.s.bounds or (-INF, INF)

@@ -53,8 +53,9 @@ def _compare_group(slow: oracle.Oracle, got: dict[str, Any], seed: int, means: b
     except (oracle.TooLarge, oracle.Contradicted):
         return
     assert got["n_interval"] == want, seed
-    assert ("mean_interval" in got) == (means and want[1] != 0), seed
-    if ends is not None and ends != (math.inf, -math.inf):
+    if ends != (math.inf, -math.inf):  # else means that no values within the bounds have
+        assert ("mean_interval" in got) == (means and want[1] != 0), seed
+    if ends is not None and "mean_interval" in got:
         for mine, his in zip(got["mean_interval"], ends, strict=True):
             assert (mine is None) == (his is None), (seed, got, ends)
             assert his is None or mine == pytest.approx(his, abs=2e-4, rel=2e-5), (seed, got, ends)
@@ -68,14 +69,15 @@ def _wanted(slow: oracle.Oracle, gone: frozenset[str]) -> dict[str, Any] | None:
 
 
 def _compare_means(slow: oracle.Oracle, gone: frozenset[str], want: Any, got: Any, seed: int) -> None:
-    assert set(got) == {c for c in gone if want["n_interval"][c][1] != 0}, seed
-    for cell, interval in got.items():
+    assert set(got) <= (somebody := {c for c in gone if want["n_interval"][c][1] != 0}), seed
+    for cell in somebody:
         try:
             ends = slow.mean_interval(gone, slow.cells[cell]["atoms"])
         except oracle.TooLarge:
             continue
         if ends == (math.inf, -math.inf):  # means that no values within the bounds have
             continue
+        interval = got[cell]
         for mine, his in zip(interval, ends, strict=True):
             assert (mine is None) == (his is None), (seed, cell, interval, ends)
             assert his is None or mine == pytest.approx(his, abs=2e-4, rel=2e-5), (seed, cell, interval, ends)
