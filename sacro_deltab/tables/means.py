@@ -31,7 +31,7 @@ class MeanSystem:
         self, printed: Printed, misled: bool = False, years: float | None = None, people: Sequence[int] = ()
     ) -> None:
         self.printed, self.misled, self.years = printed, misled, None if misled else years
-        self.people = np.bincount(printed.label, people, printed.k).astype(np.int64) if len(people) else np.zeros(0, dtype=np.int64)
+        self.people = np.bincount(printed.label[: len(people)], people, printed.k).astype(np.int64)
         self.whole = self._cut()
         self.outer: set[tuple[int, ...]] = set()  # groups whose interval holds the exact one and may be wider
         self._free: dict[tuple[int, ...], FreeSums | None] = {}  # by the classes that hang together

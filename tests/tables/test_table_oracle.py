@@ -69,7 +69,8 @@ def _wanted(slow: oracle.Oracle, gone: frozenset[str]) -> dict[str, Any] | None:
 
 
 def _compare_means(slow: oracle.Oracle, gone: frozenset[str], want: Any, got: Any, seed: int) -> None:
-    assert set(got) <= (somebody := {c for c in gone if want["n_interval"][c][1] != 0}), seed
+    somebody = {c for c in gone if want["n_interval"][c][1] != 0}
+    assert set(got) <= somebody, seed
     for cell in somebody:
         try:
             ends = slow.mean_interval(gone, slow.cells[cell]["atoms"])
