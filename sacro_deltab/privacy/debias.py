@@ -22,6 +22,9 @@ from .fit import AgeMoments, weight
 ROUNDS = 3
 _SPARE, _SLOPE, _CURVE = 0.2, 0.2, 0.5  # how far a cohort may lie from the public people: share spared, slope, curve
 _FIRST, _LATER = 3.0, 1.5  # clip over the scatter's SD, as it is in public people, then as it was found here
+_FINE = 0.02  # noise of the slope, years a year, that is taken into the bargain for a wider last clip
+_WIDEST = 6.0  # of the last clip over the usual one: nine SDs of scatter
+_CUT = 0.018  # years a year: SD of what the usual clip leaves of a slope (measured: IXI), less as it is wider
 _SPARED = (0.2, 0.995)  # of people inside a clip: outside these the noise speaks, not the people
 _LEFT = 0.08  # of an error that a step leaves because its clip cuts the error too
 _WIDER = 3.0  # a clip changes by this factor at most from round to round
@@ -45,7 +48,8 @@ def shares() -> dict[str, float]:
 class Line:
     """Fitted value = mean + slope·(t − mean t) + curve·(orthogonal square), in t units, with the SDs of their errors.
 
-    sd_mean, sd_slope, sd_curve: noise of this release alone, worked out from noised and public numbers.
+    sd_mean, sd_slope, sd_curve: noise of this release, worked out from noised and public numbers; of the slope also
+    what a clip leaves of it.
     """
 
     mean: float
@@ -55,6 +59,7 @@ class Line:
     sd_slope: float
     sd_curve: float
     clip: float
+    wide: float = 1.0  # the clip over the usual one
 
     def at(self, t: Array, age: AgeMoments) -> Array:
         """The line at each age."""
@@ -103,14 +108,18 @@ def _round(
     slope = (dt / n / spared - shift * age.mean) / age.var
     if not last:
         clip = line.clip / NormalDist().inv_cdf((1 + spared) / 2) * _LATER
-        clip = float(np.clip(clip, line.clip / _WIDER, line.clip * _WIDER))
+        clip, wide = float(np.clip(clip, line.clip / _WIDER, line.clip * _WIDER)), 1.0
+        if k == ROUNDS - 1:  # as wide as its noise allows: what no clip touches has no bias of it
+            noise = sd_t / line.clip * math.sqrt(SHARES["dt"][0] / SHARES["dt"][1]) / n / age.var  # a unit of clip
+            usual_clip, clip = clip, min(max(clip, _FINE / noise), clip * _WIDEST)
+            wide = clip / usual_clip
         kept = weight(_SLOPE, sd_slope)
         after = math.hypot(kept * sd_slope, (1 - kept * (1 - left)) * line.sd_slope)
         shift, slope = shift * weight(line.clip, sd_shift), slope * kept
-        return Line(line.mean + shift, line.slope + slope, 0.0, sd_shift, after, math.inf, clip)
+        return Line(line.mean + shift, line.slope + slope, 0.0, sd_shift, after, math.inf, clip, wide)
     dq, sd_q = draw(f"dq_{k}", cut * (2 * t * t - 1), line.clip)
     cross = (dq / n / spared - shift * q_mean) / 2 - (2 * age.mean + age.slope) * slope * age.var
     sd_curve = sd_q / n / 2 / age.square_var / spared
     curve = cross / age.square_var * weight(_CURVE, sd_curve)
-    after = math.hypot(sd_slope, left * line.sd_slope)
+    after = math.hypot(sd_slope, left * line.sd_slope, _CUT / line.wide)
     return Line(line.mean + shift, line.slope + slope, curve, sd_shift, after, sd_curve, line.clip)

@@ -29,7 +29,7 @@ def intervals_of(drawn: Mapping[str, float], age_half: float, width: int) -> dic
         out["age_slope"] = {
             "low": -reach, "high": reach, "unit": "years a year",
             "says": f"the unbiased delta is unbiased to ± {_round(10 * reach):g} years per decade of age",
-            "covers": drawn_words(drawn, "noise of this release"),
+            "covers": drawn_words(drawn),
         }  # fmt: skip
     if "sd_mean_age" in drawn:
         reach = _reach(drawn["sd_mean_age"] * age_half)
@@ -54,9 +54,11 @@ def noised_error(sd: float, unit: str) -> dict[str, Any]:
     return {"low": -reach, "high": reach, "unit": unit, "covers": "noise of this release, in its least certain number"}
 
 
-def drawn_words(drawn: Mapping[str, float], first: str) -> str:
+def drawn_words(drawn: Mapping[str, float]) -> str:
     """What an interval of the slope covers: a release of clipped products has no way to tell what its clip cut."""
-    return first if "clipped" not in drawn else f"{first}; not what the clip of scores takes from unlike people"
+    if "clipped" in drawn:
+        return "noise of this release; not what the clip of scores takes from unlike people"
+    return "noise of this release, and what its clip leaves as far as measured on other cohorts"
 
 
 def errors_of_moments(moments: NoisyMoments, b: Array, age: AgeMoments, sd_var: float) -> dict[str, float]:
