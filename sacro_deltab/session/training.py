@@ -11,10 +11,11 @@ import numpy as np
 from ..base.errors import InputError, PrivacyError
 from ..measure.measure import computed, max_abs_z, training_facts
 from ..measure.people import columns_of, numbers, plausible_ages
-from ..privacy import PublicBounds, train_private
+from ..privacy import Basis, PublicBounds, train_private
 from ..privacy.heuristic import documents_recipe
 from ..privacy.job import check_delta, contributing
 from ..privacy.noisy_count import attempt_error, gaussian_allowance, refuse_hopeless
+from ..privacy.plan.choosing import best_path
 from ..privacy.spend import Receipt
 from ..privacy.stored import model_json, model_of
 from .paid_models import remembered
@@ -106,6 +107,9 @@ def train(
     matrix, ages, confounds = one_row_each(session, part, matrix, ages, confounds)
     people = people_digest(matrix, ages, confounds)
     n_public = None if adjacency == "add_remove" else ages.size
+    small = check_delta(delta_dp, n_public, expected_n)
+    if method == "auto":
+        method = _path(basis, n_public or expected_n, n_components, epsilon, small, adjacency)
     model = train_private(
         matrix,
         ages,
@@ -114,7 +118,7 @@ def train(
         bounds=bounds,
         basis=basis,
         epsilon=epsilon,
-        delta_dp=delta_dp if adjacency != "add_remove" else check_delta(delta_dp, None, expected_n),
+        delta_dp=small,
         adjacency=adjacency,  # type: ignore[arg-type]
         n_components=n_components,
         method=method,  # type: ignore[arg-type]
@@ -141,6 +145,16 @@ def train(
             facts, people, int(ages.size), where, public_people, plain, int(contributing(matrix, ages, share).sum())
         ),
     )
+
+
+def _path(basis: Any | None, n: int | None, n_components: Any, epsilon: float, delta_dp: float, adjacency: str) -> str:
+    """What a plan would choose; the trainer's own choice where there is nothing to simulate from."""
+    if not isinstance(basis, Basis) or n is None:
+        return "auto"
+    size = basis.n_components if n_components is None else n_components
+    if type(size) is not int or not 1 <= size <= basis.n_components:
+        return "auto"  # refused by the trainer, in its own words
+    return best_path(basis, n, size, epsilon, delta_dp, adjacency)[0]
 
 
 def one_row_each(session: SessionCore, part: PartOfCohort | None, X: Any, ages: Any, confounds: Any) -> tuple[Any, ...]:

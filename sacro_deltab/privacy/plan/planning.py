@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from ...base.strict import read_object
 from ...base.writing import write_file
 from ...cohort.simulate import smith_cohort
 from ...model.base import one_blas_thread
-from ...model.weights import Weights
 from ..basis import Basis
 from ..bounds import PublicBounds
 from ..job import check_delta
@@ -27,14 +26,15 @@ from ..mechanisms import mu_of
 from ..node import least_n
 from ..paths import _REASON, preferred
 from . import simulation as sim
+from .choosing import best_path
 from .paths import priced, settings_at, trained
+from .studies import SEED, figures_of, studies
 
 SCHEMA_ID = "sacro_deltab/plan/1"
 GRID = (100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600)
 NOISE_BELOW, WEAK_BELOW = 0.5, 0.9  # share of the correlation without noise
 _DRAWS, _SEARCH_DRAWS = 24, 8
 _SMALLEST = 20
-_SEED = 20
 _MOST_NODE = 20_000  # people of a node basis that are simulated
 _NODE_GRID = (0.25, 0.4, 0.6, 1.0, 2.0)  # of the measured N for 90 %
 
@@ -180,7 +180,7 @@ def plan_training(
         "adjacency": adjacency, "basis": None if basis is None else basis.digest,
         "shared_basis": shared_basis or basis is not None,
     }  # fmt: skip
-    key = sha256_hex(json.dumps([SCHEMA_ID, 5, request], sort_keys=True))[:32]
+    key = sha256_hex(json.dumps([SCHEMA_ID, 6, request], sort_keys=True))[:32]
     kept = _kept(key, request) if use_cache else None
     if kept is not None:
         return kept
@@ -193,18 +193,15 @@ def plan_training(
 # --- simulation ------------------------------------------------------------------------------------------------------
 
 
-Test = tuple[sim.Array, sim.Array, sim.Array]
-
-
 def _simulate(request: Mapping[str, Any], basis: Basis | None) -> dict[str, Any]:
     """Everything that takes time, as plain JSON; the same on every machine."""
     size, n = int(request["n_components"]), int(request["n"])
     with one_blas_thread():
         people = sim.from_basis(basis, size) if basis is not None else sim.from_smith(request["n_features"], size)
-        test = people.people(sim.TEST, np.random.default_rng(_SEED))
+        test = people.people(sim.TEST, np.random.default_rng(SEED))
         methods = ("gradient", "moments") if request["shared_basis"] else ()
-        at = _studies(people, n, _DRAWS, test, methods, request)
-        own = _studies(people, n, _DRAWS, test, methods, request, lean=False)
+        at = studies(people, n, _DRAWS, test, methods, request)
+        own = studies(people, n, _DRAWS, test, methods, request, lean=False)
         plain = at["plain"]
         nothing = sim.null_rows(people.basis, test, np.asarray(test[2]))
         out: dict[str, Any] = {"people": people.words, "plain": asdict(plain), "paths": {}}
@@ -213,7 +210,7 @@ def _simulate(request: Mapping[str, Any], basis: Basis | None) -> dict[str, Any]
         }
         curves: dict[str, list[tuple[int, float]]] = {method: [] for method in methods}
         for m in GRID if methods else ():
-            there = _studies(people, m, _SEARCH_DRAWS, test, methods, request, lean=False)
+            there = studies(people, m, _SEARCH_DRAWS, test, methods, request, lean=False)
             for method in methods:
                 curves[method].append((m, there[method].correlation / max(there["plain"].correlation, 1e-9)))
         for method in methods:
@@ -225,36 +222,12 @@ def _simulate(request: Mapping[str, Any], basis: Basis | None) -> dict[str, Any]
             }
         if basis is None:  # a basis file tells nothing of what lies outside its axes: nobody can simulate those
             out["paths"]["node"] = _node(request, plain.correlation)
+        else:
+            out["choice"] = best_path(
+                basis, n, size, float(request["epsilon"]), float(request["delta_dp"]), str(request["adjacency"])
+            )
         out["trivial"] = float(np.abs(test[1] - test[1].mean()).mean())
     return out
-
-
-def _studies(
-    people: sim.Population,
-    n: int,
-    draws: int,
-    test: Test,
-    methods: Iterable[str],
-    request: Mapping[str, Any],
-    *,
-    lean: bool = True,
-) -> dict[str, sim.Figures]:
-    """The model without noise and each path on the same simulated studies."""
-    rows: dict[str, list[sim.Row]] = {"plain": [], **{method: [] for method in methods}}
-    for k in range(draws):
-        X, age, _ = people.people(n, np.random.default_rng([_SEED, n, k]))
-        row, plain = sim.without_noise(X, age, test)
-        rows["plain"].append(row)
-        for method in methods:
-            job = priced(X, age, people.basis.feature_names, people.basis, None, method, request)[0]
-            weights = trained(job, method, np.random.default_rng([_SEED, n, k, len(method)]), lean=lean)
-            rows[method].append(_scored(weights, test, plain))
-    return {name: sim.Figures.of(values) for name, values in rows.items()}
-
-
-def _scored(weights: Weights, test: Test, plain: sim.Array) -> sim.Row:
-    X, age, truth = test
-    return sim.scored(weights.delta(X, age, model="unbiased"), weights.predict_age(X), age, truth, plain)
 
 
 def _public(people: sim.Population, n: int, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -280,8 +253,8 @@ def _node(request: Mapping[str, Any], plain: float) -> dict[str, Any]:
     def figures(size: int, draws: int) -> sim.Figures:
         rows = []
         for k in range(draws):
-            weights = trained(job_of(size, k)[0], "moments", np.random.default_rng([_SEED, size, k]))
-            rows.append(_scored(weights, (test.X, test.age, test.true_delta), test.true_delta))
+            weights = trained(job_of(size, k)[0], "moments", np.random.default_rng([SEED, size, k]))
+            rows.append(figures_of(weights, (test.X, test.age, test.true_delta), test.true_delta))
         return sim.Figures.of(rows)
 
     def rule(size: int, count: int) -> int:
@@ -338,7 +311,7 @@ def _build(request: Mapping[str, Any], stored: Mapping[str, Any]) -> Plan:
         )  # fmt: skip
     choice: str
     if request["shared_basis"]:
-        choice, why = preferred()
+        choice, why = stored.get("choice") or preferred()
     else:
         choice, why = "node", _REASON["node"]
     return Plan(
