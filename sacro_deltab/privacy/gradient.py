@@ -27,6 +27,7 @@ _UNIT = 2.0**-GRID_BITS
 TAU = 0.5  # of the size of a public coefficient: how far a cohort's own may lie from it (measured on real cohorts)
 _CENTRE = 0.5  # of a white score: how far a cohort's mean score may lie from what public people of its age have
 _OFFSET = 0.5  # of the scatter of fitted values: how far a cohort's mean may lie from the public line
+_APART = 0.5  # of the scatter of ages around the public fit: how far a cohort's mean may lie from it
 _OWN_ERROR = 2.0  # measured: error of b1 over that of noise and sampling (clipping and unfinished rounds add as much)
 _REIN = 4.0  # times τ: how far the rounds may carry a coefficient
 
@@ -269,7 +270,7 @@ def _public_slopes(job: Job, width: int, columns: int) -> tuple[Array, Array]:
     """What public people have for every column of the descent (0 for confounds and intercept), and τ of each.
 
     τ is how far a cohort's coefficient may lie from theirs, public: of a score a share of the size theirs have, of the
-    rest the spread of ages. A coefficient with error σ keeps τ²/(τ² + σ²) of its own.
+    intercept a share of the scatter, of confounds the spread of ages. With error σ it keeps τ²/(τ² + σ²) of its own.
     """
     basis, half = job.basis, job.bounds.age_half
     assert basis is not None
@@ -277,6 +278,7 @@ def _public_slopes(job: Job, width: int, columns: int) -> tuple[Array, Array]:
     public = np.concatenate([own, np.zeros(columns - width)])
     tau = np.full(columns, basis.age_sd / half)
     tau[:width] = TAU * math.sqrt(float(own @ own) / width)
+    tau[-1] = _APART * float(basis.residual_sd[width - 1]) / half  # around the scores that people of its mean age have
     return public, tau
 
 

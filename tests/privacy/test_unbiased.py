@@ -92,7 +92,8 @@ def test_more_noise_means_wider_intervals_and_a_release_of_moments_says_what_it_
 
 def test_with_next_to_no_budget_the_prediction_is_the_public_one(basis: Basis) -> None:
     X, age = people(8, 800, 20, 60)
-    predicted = trained(basis, X, age, 0.01).weights.delta(X, age, model="simple") + age
+    models = [trained(basis, X, age, 0.01).weights for _ in range(8)]
+    errors = [np.abs(weights.delta(X, age, model="simple")).mean() for weights in models]
     scores = ((X - basis.centre) / basis.scale) @ basis.components.T / basis.score_sd
     public = basis.age_mean + scores @ basis.age_b1
-    assert np.abs(predicted - age).mean() < 1.05 * np.abs(public - age).mean()
+    assert np.mean(errors) < 1.03 * np.abs(public - age).mean()
