@@ -45,6 +45,7 @@ from .votes import (
     Question,
     Record,
     Submission,
+    Target,
     opened_answers,
     read_submissions,
     status,
@@ -185,9 +186,15 @@ def submit(
     trust: Trust,
     decide: Callable[[Question], FileDecision],
     *,
+    expected: Sequence[Target] | None = None,
     now: datetime | None = None,
 ) -> list[str]:
     """Ask for every undecided file, seal the answers, and open what may be opened.
+
+    Parameters
+    ----------
+    expected
+        What the decisions were made on, where it was shown before: anything else is refused.
 
     Returns
     -------
@@ -204,6 +211,8 @@ def submit(
         raise RefusedError(f"{NOTHING}: no output of this folder is asked to leave.", path=folder)
     done: list[str] = []
     open_questions = to_decide(record, submissions, role)
+    if expected is not None and tuple(question.target for question in open_questions) != tuple(expected):
+        raise InputError("the request changed since it was shown", path=folder, next_step="Read it again.")
     if open_questions:
         decisions = {q.file: checked_decision(q, decide(q)) for q in open_questions}
         number = 1 + max((s.number for s in submissions if s.role == role), default=0)

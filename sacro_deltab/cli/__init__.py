@@ -62,6 +62,7 @@ _GROUPS = (
     "check",
     "certify",
     "review",
+    "desk",
     "release",
     "tables",
     "basis",

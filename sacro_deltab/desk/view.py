@@ -148,6 +148,9 @@ def _answers(entry: FileReport, findings: Sequence[Finding], evidence: JSON) -> 
     n, small = _fact(evidence, "n"), [f for f in findings if _about_counts() & set(f.rules)]
     hidden = _fact(evidence, "table.suppressed_cells")
     count = f"{n} people stand behind it." if n is not None else "N is not used under this neighbouring relation."
+    cells = [int(c.n) for c in _cells(evidence) if c.n.isdigit()]
+    if cells:
+        count = f"The smallest of {len(cells)} cells has {min(cells)} people. {count}"
     if hidden:
         count += f" {hidden} of {_fact(evidence, 'table.interior_cells')} cells are marked *."
     low = Answer("Low counts", not any(f.verdict == "fail" for f in small), count)
@@ -200,7 +203,7 @@ def _cells(evidence: JSON) -> tuple[TrueCell, ...]:
                 state,
             )
         )
-    return tuple(out)
+    return tuple(sorted(out, key=lambda c: int(c.n) if c.n.isdigit() else -1))
 
 
 def _facts(evidence: JSON, entry: FileReport, names: Names) -> tuple[tuple[str, str, str, str], ...]:

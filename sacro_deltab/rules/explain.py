@@ -47,7 +47,7 @@ def explain(
         lines += _said(facts)
     findings = decision.findings if view == "inside" else outside_findings(decision, ruleset)
     for number, finding in enumerate(findings, 1):
-        lines += _finding(ruleset, number, finding, view, words or {})
+        lines += finding_lines(ruleset, number, finding, view, words or {})
     if view == "inside" or decision.effect not in (Effect.BLOCK, Effect.WITHHOLD):
         lines += [f"  {line}" for line in _actions(ruleset, decision.actions)]
     hidden = frozenset() if view == "inside" else hidden_rules(decision, ruleset)
@@ -75,7 +75,8 @@ def _said(facts: Facts) -> list[str]:
     return out
 
 
-def _finding(ruleset: RuleSet, number: int, finding: Finding, view: View, words: Mapping[str, str]) -> list[str]:
+def finding_lines(ruleset: RuleSet, number: int, finding: Finding, view: View, words: Mapping[str, str]) -> list[str]:
+    """One finding with its questions, clauses, notes, what to do, and whether it can be waived."""
     target = f" {finding.target}" if finding.target != "output" and view == "inside" else ""
     lines = [f"  {number}. {finding.effect.value}{target}: {finding.text(view)} ({', '.join(finding.rules)})"]
     lines += [f"     Question: {ask}" for ask in finding.asks]

@@ -84,7 +84,7 @@ def test_page_says_it_stays_inside_and_answers_in_order(folder: Path) -> None:
     assert "This page stays inside the TRE" in page
     order = [page.index(word) for word in ("What was said, not measured", "Low counts:", "Masking:", "Explanation:")]
     assert order == sorted(order)
-    for text in ("120", "primary *", "redacted", "Questions for a person", "egress.route", "Merge groups."):
+    for text in ("120", "primary *", "redacted", "What must be decided", "egress.route", "Merge groups."):
         assert text in page
 
 
