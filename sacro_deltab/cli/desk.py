@@ -17,6 +17,8 @@ QUEUE is a folder with one folder a request. The page is served to this machine 
 address first. Decisions are kept at every step, apart from those of the other checker; the review is sealed with your
 key for exactly the files and questions that were shown. Ctrl-C ends the desk; drafts stay.
 
+Without a browser: `sacro-deltab review`, which asks in the terminal or takes a file of answers, and `review status`.
+
 Example:
 
     sacro-deltab desk queue --key checker1.pem --trust trust.json --ledger budget.db

@@ -10,13 +10,14 @@ import typer.core
 # Commands in the order in which each role meets them. What is not named here is listed under OTHERS.
 ROLES: dict[str, tuple[str, ...]] = {
     "For researchers": ("demo", "init", "run", "plan", "basis", "predict", "attack"),
-    "For output checkers": ("check", "desk", "review", "certify", "verify", "release"),
+    "For output checkers": ("check", "desk", "certify", "verify", "release"),
     "For governance": ("rules",),
     "For TRE staff": ("ledger", "attest", "keygen", "trust"),
     "For federations": ("job", "aggregate", "simulate-federation"),
     "For tables alone": ("tables",),
 }
-UNLISTED = ("crate", "verify-pooled")  # known, and on their pages: a form of `certify`, another name of `verify`
+# known, and on their pages: a form of `certify`, another name of `verify`, the desk in a terminal
+UNLISTED = ("crate", "verify-pooled", "review")
 OTHERS = "Others"
 
 # Options of upstream deltab that mean something else here, or nothing: what to use.
