@@ -16,6 +16,9 @@ from .moments import NoisyMoments
 # 1.96, and a little more: the SDs are themselves worked out from noised numbers. Measured: docs/privacy.md.
 _TIMES = 2.1
 _FIGURES = 3
+_CLIPPED = (
+    0.02  # years a year: SD of what the clip of scores leaves of a slope (measured on people like the public ones)
+)
 
 
 def intervals_of(drawn: Mapping[str, float], age_half: float, width: int) -> dict[str, dict[str, Any]]:
@@ -57,7 +60,7 @@ def noised_error(sd: float, unit: str) -> dict[str, Any]:
 def drawn_words(drawn: Mapping[str, float]) -> str:
     """What an interval of the slope covers: a release of clipped products has no way to tell what its clip cut."""
     if "clipped" in drawn:
-        return "noise of this release; not what the clip of scores takes from unlike people"
+        return "noise of this release, its clip of people like the public ones; not what it takes from unlike people"
     return "noise of this release, and what its clip leaves as far as measured on other cohorts"
 
 
@@ -66,7 +69,7 @@ def errors_of_moments(moments: NoisyMoments, b: Array, age: AgeMoments, sd_var: 
     n, sd = moments.n, moments.sd
     length = math.sqrt(float(b @ b))
     noise = length * math.hypot(sd["ut"] / n, sd["u"] / n * age.mean) / age.var
-    return {"sd_slope": math.hypot(noise, sd_var / age.var), "sd_mean_age": sd["t"] / n, "clipped": 1.0}
+    return {"sd_slope": math.hypot(noise, sd_var / age.var, _CLIPPED), "sd_mean_age": sd["t"] / n, "clipped": 1.0}
 
 
 def _reach(sd: float) -> float:

@@ -163,8 +163,11 @@ def node_moments(job: Job, n_public: int | None) -> Path:
         moments = release(
             layout, scaling, job.features(), job.ages(), job.conf(), mu=job.mu, reach=job.reach, n_public=job.people
         )
-        empty = np.zeros((1, layout.width))
-        return node.fit_node(moments, job.axes(empty, np.ones(1)), most), moments
+        weights = node.fit_node(moments, job.axes(np.zeros((1, layout.width)), np.ones(1)), most)
+        assert weights.components is not None
+        along = weights.components.T @ weights.b1 / job.bounds.age_half  # age on standardised features
+        job.drawn.update(_moment_errors(moments, along))
+        return weights, moments
 
     public = {
         "method": "moments",

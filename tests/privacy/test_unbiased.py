@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sacro_deltab.privacy import Basis, train_private
+from sacro_deltab.privacy import Basis, PublicBounds, train_private
 
 NAMES = [f"f{i}" for i in range(20)]
 
@@ -87,7 +87,18 @@ def test_more_noise_means_wider_intervals_and_a_release_of_moments_says_what_it_
     for name in ("age_slope", "y_mean_error", "predicted_age_error", "b1_error"):
         assert strong[name]["high"] > weak[name]["high"] > 0
     moments = trained(basis, X, age, 1.0, "moments").intervals["age_slope"]
-    assert moments["covers"].endswith("not what the clip of scores takes from unlike people")
+    assert moments["covers"].endswith("not what it takes from unlike people")
+
+
+def test_a_node_basis_has_its_interval_too() -> None:
+    X, age = people(3, 2500, 25, 80)
+    bounds = PublicBounds(age=(5, 95), centre=tuple(X.mean(axis=0)), scale=tuple(X.std(axis=0)))
+    model = train_private(
+        X, age, feature_names=NAMES, bounds=bounds, n_components=3, epsilon=3.0,
+        spend=lambda request: None,  # type: ignore[arg-type]
+    )  # fmt: skip
+    slope = float(np.polyfit(age, model.weights.delta(X, age, model="unbiased"), 1)[0])
+    assert abs(slope) <= model.intervals["age_slope"]["high"] < 0.3
 
 
 def test_with_next_to_no_budget_the_prediction_is_the_public_one(basis: Basis) -> None:
