@@ -150,10 +150,9 @@ def _write_inside(
     if inventory.inside is not None:
         ensure_salt(folder / INSIDE)
         where = folder / INSIDE / CERTIFIED
-        write_inside_statement(folder, where / INSIDE_STATEMENT, report, evidence, context)
-        outer, inner = build(folder, report, evidence, context)
-        write_file(where / PAGE, render_page(outer, inner=inner))
-    return statement_bytes(build(folder, report, evidence, context)[0])
+        inner = write_inside_statement(folder, where / INSIDE_STATEMENT, report, evidence, context)
+        write_file(where / PAGE, render_page(build(folder, report, evidence, context), inner=inner))
+    return statement_bytes(build(folder, report, evidence, context))
 
 
 def _countersign(folder: Path, key: SigningKey, role: str, request: Request, moment: datetime) -> Certified:

@@ -74,7 +74,7 @@ def seal_folder(
     (folder / INSIDE).mkdir(exist_ok=True)
     ensure_salt(folder / INSIDE)
     write_inside_statement(folder, folder / INSIDE / INSIDE_STATEMENT, None, evidence, context)
-    outer, _ = build(folder, None, evidence, context)
+    outer = build(folder, None, evidence, context)
     path = folder / STATEMENT
     path.write_bytes(statement_bytes(outer))
     if not (folder / ENVELOPE).exists():
@@ -92,10 +92,12 @@ def write_inside_statement(
     report: Report | None,
     evidence: Mapping[str, Any] | None,
     context: Context,
-) -> None:
+) -> dict[str, Any]:
     """Write the statement that stays inside. It has no digest of inside/ in it; the outer one covers it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(canonical_json(build(folder, report, evidence, context)[1]))
+    inner = build(folder, report, evidence, context, inside=True)
+    path.write_bytes(canonical_json(inner))
+    return inner
 
 
 def write_checksum(folder: Path, name: str) -> None:

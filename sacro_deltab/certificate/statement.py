@@ -105,9 +105,9 @@ def make_context(
 
 
 def build(
-    folder: Path, report: Report | None, evidence: Mapping[str, Any] | None, context: Context
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The statement that leaves, in full, and the one that stays inside (without its inside digest: a circle)."""
+    folder: Path, report: Report | None, evidence: Mapping[str, Any] | None, context: Context, *, inside: bool = False
+) -> dict[str, Any]:
+    """The statement that leaves, in full; or the one that stays inside (without its inside digest: a circle)."""
     inventory = scan(folder)
     if inventory.problems:
         raise CertificateError(
@@ -119,23 +119,17 @@ def build(
     outputs = prepare_outputs(results, report, evidence, context.policy, tuple(inventory.root))
     digests = _subjects(inventory, context)
     subjects = [{"name": name, "digest": d.to_json()} for name, d in digests.items()]
-    outer = {
-        "_type": STATEMENT_TYPE,
-        "subject": subjects + _inside_subject(inventory, context),
-        "predicateType": PREDICATE_TYPE,
-        "predicate": _predicate(inventory, results, outputs, report, evidence, context),
-    }
-    inner = {
-        "_type": STATEMENT_TYPE,
-        "subject": subjects,
-        "predicateType": INSIDE_TYPE,
-        "predicate": {
+    if inside:
+        predicate = {
             "certificate_id": context.certificate_id,
             "policy_sha256": context.policy.sha256,
             "outputs": [o.inside_json() for o in outputs],
-        },
-    }
-    return outer, inner
+        }
+    else:
+        predicate = _predicate(inventory, results, outputs, report, evidence, context)
+        subjects += _inside_subject(inventory, context)
+    kind = INSIDE_TYPE if inside else PREDICATE_TYPE
+    return {"_type": STATEMENT_TYPE, "subject": subjects, "predicateType": kind, "predicate": predicate}
 
 
 def _finished(evidence: Mapping[str, Any] | None) -> datetime | None:
@@ -162,7 +156,7 @@ def departures(
         return ["schema"]
     certificate_id = str((evidence or {}).get("session", {}).get("id"))
     context = replace(make_context(ruleset, certificate_id, "local", waivers, evidence), known=dict(known))
-    again, _ = build(folder, None, evidence, context)
+    again = build(folder, None, evidence, context)
     if pack(again) == statement:
         return []
     try:

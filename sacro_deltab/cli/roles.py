@@ -30,7 +30,7 @@ UPSTREAM = {
     "--predict-features": "sacro-deltab predict --features FILE.",
     "--predict-output": "sacro-deltab predict --out FILE (one row a person; it stays inside).",
     "--true-ages-output": "the ages are in the file that you gave; nothing copies them.",
-    "--overwrite": "output folders and files are never overwritten: name another, or remove the old one.",
+    "--overwrite": "files are never overwritten: name another. `run --overwrite` sets an old folder aside.",
     "--debug": "-v says more; SACRO_DELTAB_DEBUG=1 shows tracebacks inside the TRE.",
 }
 

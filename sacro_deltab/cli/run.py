@@ -150,6 +150,9 @@ def run(
         bool, typer.Option("--dry-run", help="Judge what needs no noise; spend nothing, write nothing.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Report as JSON on stdout.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="A session folder of that name is set aside, as NAME.1.")
+    ] = False,
     spend_anyway: Annotated[
         bool, typer.Option("--spend-anyway", help="Spend ε although nothing could leave yet.")
     ] = False,
@@ -175,7 +178,7 @@ def run(
         noised=_noised(noised or ()),
         labels=tuple(_part(text, "--labels") for text in labels or ()), plots=plots,
         moments=moments, rules=rules, profile=profile, declare=declare, attest=attest, ledger=ledger,
-        trust=trust, cohort=cohort, spend_anyway=spend_anyway, resume=resume,
+        trust=trust, cohort=cohort, spend_anyway=spend_anyway, resume=resume, overwrite=overwrite,
     )  # fmt: skip
     with _ledger_key(key):
         if dry_run:

@@ -177,10 +177,12 @@ class Book:
         few = matrix.shape[1] <= _CLOSELY
         for column in matrix.T:
             told = rest_on(column)
-            like = {*known.like(column), *known.like(np.where(told, column, np.nan))}
-            like |= {j for j in deltas if few or int((column == known.columns[j]).sum()) >= _EQUAL}
-            rows = self._copies(column, names, known, sorted(like))
             mine = np.isfinite(column)
+            # zeros for everybody else hide nothing; where nobody stands apart, that is the column itself
+            forms = [column] if np.array_equal(told, mine) else [column, np.where(told, column, np.nan)]
+            like = {j for form in forms for j in known.like(form)}
+            like |= {j for j in deltas if few or int((column == known.columns[j]).sum()) >= _EQUAL}
+            rows = self._copies(forms, names, known, sorted(like))
             if not any(np.array_equal(people, mine) for _, people, _ in rows):
                 rows.append((self.new(column), mine, False))
                 names.append(rows[-1][0])
@@ -189,13 +191,12 @@ class Book:
             out.append([(name, people & told, shifted) for name, people, shifted in rows])
         return out
 
-    def _copies(self, column: Floats, names: Sequence[str], known: Known, like: Sequence[int]) -> Rows:
+    def _copies(self, forms: Sequence[Floats], names: Sequence[str], known: Known, like: Sequence[int]) -> Rows:
         rows: Rows = []
-        mine = np.isfinite(column)
-        apart = np.where(rest_on(column), column, np.nan)  # zeros for everybody else hide nothing
+        column, mine = forms[0], np.isfinite(forms[0])
         for j in like:
             other = self.values[names[j]]
-            copy = copy_of(other, column) or copy_of(other, apart)
+            copy = next((copy for form in forms if (copy := copy_of(other, form)) is not None), None)
             if copy is None:
                 continue
             people = holds(copy, other, column)

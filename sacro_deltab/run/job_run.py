@@ -19,7 +19,7 @@ from ..rules import RuleSet
 from ..rules.judging import judging_ruleset
 from ..session.weights import ALL
 from .pipeline import Outcome, carried_out
-from .plan import Plan, Say
+from .plan import Plan, Say, check_place
 from .releasing import confounds_of, train
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def run_job(path: Path, plan: Plan, say: Say) -> Outcome:
 
     job = load_job(path)
     _refuse_conflicts(job, plan)
-    if plan.out.exists() or plan.out.is_symlink():
-        raise InputError("the output folder exists", path=plan.out, next_step="Choose another name with --out.")
+    check_place(plan)
     ruleset = judging_ruleset(plan.rules, profile=plan.profile, seals=committee(plan.trust))
     check_rule_set(job, ruleset)
     _check_public(job, plan)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import InputError, RefusedError
 from ..check import check_paths
 from ..cohort import Cohort
-from ..run.plan import Plan, Say, read
+from ..run.plan import Plan, Say, check_place, read, set_aside
 from ..run.releasing import note_repairs, release_all
 from ..session.journal import Journal
 
@@ -46,8 +46,7 @@ def run(plan: Plan, say: Say) -> Outcome:
     SacroDeltabError
         With exit code 1 or 2; the budget spent until then stays spent.
     """
-    if plan.out.exists() or plan.out.is_symlink():
-        raise InputError("the output folder exists", path=plan.out, next_step="Choose another name with --out.")
+    check_place(plan)
     if not plan.out.absolute().parent.is_dir():
         raise InputError("there is no such place", path=plan.out.absolute().parent, next_step="Make it first.")
     say("reading the cohort")
@@ -79,6 +78,7 @@ def carried_out(plan: Plan, cohort: Cohort, say: Say, release: Callable[[DeltabS
             session.attack_package()
         say("writing the folder")
         session.not_checked += [text for text in impossible if text not in session.not_checked]
+        set_aside(plan)
         folder = session.finalise(plan.out)
         say("checking the folder as a checker would")
         ledger = plan.ledger if session.budget.pinned else None

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ..base.errors import InputError
 
 if TYPE_CHECKING:
     from ..cohort import Cohort
@@ -57,6 +60,30 @@ class Plan:
     cohort: str = "cohort"
     spend_anyway: bool = False
     resume: Path | None = None  # working folder of a run that paid
+    overwrite: bool = False  # a session folder of this name is set aside
+
+
+def check_place(plan: Plan) -> None:
+    """Refuse a name that is taken; with `overwrite` only by what is no session folder."""
+    out = plan.out
+    if not (out.exists() or out.is_symlink()) or (plan.overwrite and _is_session(out)):
+        return
+    if plan.overwrite:
+        raise InputError("this is no session folder", path=out, next_step="Name another; nothing was touched.")
+    raise InputError(
+        "the output folder exists", path=out, next_step="Name another with --out; --overwrite sets this one aside."
+    )
+
+
+def set_aside(plan: Plan) -> None:
+    """Rename the session folder that stands in the way: what was paid for, signed or decided in it is not lost."""
+    out = plan.out
+    if plan.overwrite and _is_session(out):
+        out.rename(next(name for i in count(1) if not (name := out.with_name(f"{out.name}.{i}")).exists()))
+
+
+def _is_session(path: Path) -> bool:
+    return not path.is_symlink() and (path / "results.json").is_file() and (path / "inside").is_dir()
 
 
 def read(plan: Plan) -> Cohort:

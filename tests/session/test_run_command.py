@@ -58,6 +58,19 @@ def test_run_alone_names_what_is_impossible(cli: Run, place: Path) -> None:
     assert "egress.route" in out and "--attest" in out
     assert (place / "out" / "results.json").is_file()
     assert "Traceback" not in out + err
+    again = ["run", "--ages", "ages.csv", "--features", "idps.csv", "--out", "out", *declare]
+    first = (place / "out" / "results.json").read_bytes()
+    code, out, err = cli(*again)
+    assert code == 2 and "--overwrite" in err and (place / "out" / "results.json").read_bytes() == first
+    code, out, err = cli(*again, "--overwrite")
+    assert (
+        code == 3
+        and (place / "out.1" / "results.json").read_bytes() == first != (place / "out/results.json").read_bytes()
+    )
+    (place / "thesis").mkdir()
+    (place / "thesis" / "chapter").write_text("mine")
+    code, out, err = cli(*again[:5], "--out", "thesis", *declare, "--overwrite")
+    assert code == 2 and "no session folder" in err and [p.name for p in (place / "thesis").iterdir()] == ["chapter"]
 
 
 def test_run_with_upstream_names_and_everything_said(cli: Run, place: Path) -> None:
