@@ -64,7 +64,7 @@ def audit_pattern(
     nobody = dict.fromkeys((c for c in n_intervals if means and problem.kind == "means" and c not in known[0]), (0, 0))
     wide = tuple(c for c in relaxed if c not in nobody)
     widths = Widths(problem, seen, {**n_intervals, **nobody}, wide, counted.width, *known)
-    hidden = sorted(primary & suppressed)
+    hidden = sorted(primary & suppressed & n_intervals.keys())
     doubtful = set(relaxed) - set(disclosed) - set(counted.moving)
     unproved = tuple(c for c in hidden if c in doubtful and widths.people(c) < 1)
     safe_exact = not primary & {*disclosed, *unproved}
@@ -245,16 +245,16 @@ def _known(problem: Problem, suppressed: frozenset[str], names: Sequence[str], a
     return ask(CountSystem(read_bounds(problem, suppressed, False), asked, problem.attacker.integer))
 
 
-def holds(problem: Problem, suppressed: frozenset[str], requirement: str) -> bool:
+def holds(problem: Problem, suppressed: frozenset[str], requirement: str, about: Sequence[str] | None = None) -> bool:
     """Whether a pattern meets a requirement ("exact", "policy", "interval"): the verdict of `audit_pattern` with as
-    little work as it takes."""
+    little work as it takes, about all primary cells or some."""
     suppressed, least = problem.pattern(suppressed), problem.policy.min_n
     if requirement != "exact":
         seen = release(problem, suppressed)
         union = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms]).smallest(least)
         if union is not None and is_primary_n(union.n, least, False):
             return False
-    hidden = [name for name in problem.primary if name in suppressed]
+    hidden = [name for name in problem.primary if name in suppressed and (about is None or name in about)]
     known, settled = _known(problem, suppressed, hidden, lambda system: (system.any_fixed(), not system.learnt.relaxed))
     if settled and (known or requirement != "interval"):
         return not known

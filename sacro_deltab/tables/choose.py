@@ -53,6 +53,7 @@ class Chooser:
         self.count = 0
         self.work = 0  # simplex iterations of branch and bound
         self.accepted: frozenset[int] | None = None  # the best set that the judge accepted on the way
+        self.judge: Judge | None = None  # asked about every set of the master once one is accepted
         cells = engine.objective == "cells"
         self.stages = [engine.count, engine.tie] if cells else [engine.people, *[engine.tie] * engine.drawn]
 
@@ -82,9 +83,19 @@ class Chooser:
                 return self._widen(judge, best)
             if not e.algebraic:
                 self.pool.forget_sums()
-            if e.below and not e.large and self.accepted is None:
+            if e.below and not e.large:
                 self._refused(judge, best.chosen)
+                if self.accepted is not None:
+                    return self._cheaper(judge, self.accepted)
         raise Impossible("no pattern was found within the limits")
+
+    def _cheaper(self, judge: Judge, accepted: frozenset[int]) -> Choice:
+        """From a set that the judge accepted on: the master is asked for something cheaper, and what algebra or the
+        judge says against it becomes a cut, until there is nothing."""
+        self.judge, best = judge, _Best(accepted, 0)
+        best.stages = int(self._stage(self.stages[0], [], best))
+        self._ties(best)
+        return Choice(self.e.pattern(best.chosen), best.bound, best.stages)
 
     def _refused(self, judge: Judge, chosen: frozenset[int]) -> None:
         """What the judge says of patterns near a refused one, until it accepts one: cuts at the price of a repair each,
@@ -138,7 +149,6 @@ class Chooser:
         if start is None:
             return None
         best = _Best(start, 0 if point is None else _ceil(point.value), 0 if start else self.e.n_stages, set(start))
-        self._offer(self.accepted, self.stages[0], [], best)
         if not start:
             return best
         if self.e.large:
@@ -150,13 +160,16 @@ class Chooser:
 
     def _ties(self, best: _Best) -> bool:
         """Of the sets as good as one that the judge accepts the best in the stages after; whether another came out."""
-        before, fixed = best.chosen, list[Limit]()
-        for cost in self.stages[: best.stages and len(self.stages)]:
-            if fixed and not self._stage(cost, fixed, best):
+        if best.stages in (0, self.e.n_stages):
+            return False
+        before = best.chosen
+        fixed = [(self.stages[0], self._value(self.stages[0], before) + 0.25)]
+        for cost in self.stages[1:]:
+            if not self._stage(cost, fixed, best):
                 return best.chosen != before
-            best.stages = max(best.stages, len(fixed) + 1)
             fixed.append((cost, self._value(cost, best.chosen) + 0.25))
-        if fixed and best.stages < self.e.n_stages and not self.e.drawn and self._first_labels(fixed, best):
+            best.stages = max(best.stages, len(fixed))
+        if best.stages < self.e.n_stages and not self.e.drawn and self._first_labels(fixed, best):
             best.stages = self.e.n_stages
         return best.chosen != before
 
@@ -174,7 +187,8 @@ class Chooser:
             if turn == 0 and self._value(cost, best.chosen) > low:
                 if first:
                     self._repair(point, best, low)
-                self._among(point, cost, fixed, best, low)
+                if self.judge is None:
+                    self._among(point, cost, fixed, best, low)
             high = self._value(cost, best.chosen)
             if first:
                 best.bound = max(best.bound, low)
@@ -206,13 +220,19 @@ class Chooser:
             return "infeasible", top + 1
         bound = _ceil(found.bound) if np.isfinite(found.bound) else 0
         if found.status == "optimal":
-            held: frozenset[int] | None = chosen
-            if self.settle(chosen, sharp=True):
+            if self.settle(chosen, sharp=True) or not self._offer(chosen, cost, fixed, best):
                 share = np.zeros(self.pool.k)
                 share[sorted(chosen)] = 1.0
-                held = self.near(share)
-            self._offer(held, cost, fixed, best)
+                self._offer(self.near(share), cost, fixed, best)
         return found.status, bound
+
+    def _judged(self, chosen: frozenset[int]) -> bool:
+        """Whether the judge, once it is asked, accepts a set; if not, there are new cuts."""
+        judged = None if self.judge is None else self.judge.audit(self.e.pattern(chosen))
+        if self.judge is None or judged is None or judged.meets(self.e.requirement):
+            return True
+        self.judge.cut(self.pool, chosen, judged)
+        return False
 
     def _repair(self, point: Point, best: _Best, low: int) -> None:
         """Better sets: parts of the best are given up and what is exposed then is mended another way."""
@@ -269,19 +289,20 @@ class Chooser:
                 return True
             if found.status != "optimal":
                 return False
-            if not self.settle(chosen, sharp=True):
+            if not self.settle(chosen, sharp=True) and self._judged(chosen):
                 known.append(chosen)
         return False
 
-    def _offer(self, chosen: frozenset[int] | None, cost: FloatArray, fixed: list[Limit], best: _Best) -> None:
-        """Keep a set that holds if it is better."""
+    def _offer(self, chosen: frozenset[int] | None, cost: FloatArray, fixed: list[Limit], best: _Best) -> bool:
+        """Keep a set that algebra accepts if it is better and the judge, once asked, has nothing against it."""
         if chosen is None:
-            return
+            return False
         best.seen |= chosen
-        if self._value(cost, chosen) < self._value(cost, best.chosen) and all(
-            self._value(c, chosen) <= top for c, top in fixed
-        ):
+        better = self._value(cost, chosen) < self._value(cost, best.chosen)
+        if better and all(self._value(c, chosen) <= top for c, top in fixed) and self._judged(chosen):
             best.chosen = chosen
+            return True
+        return False
 
     @staticmethod
     def _value(cost: FloatArray, chosen: frozenset[int]) -> int:

@@ -284,6 +284,6 @@ class Engine:
             self.problem, pattern, means=self.requirement == "interval", about=frozenset(self.problem.primary)
         )
 
-    def holds(self, pattern: frozenset[str]) -> bool:
-        """Whether the judge accepts, for the requirement."""
-        return holds(self.problem, pattern, self.requirement)
+    def holds(self, pattern: frozenset[str], about: Sequence[str] | None = None) -> bool:
+        """Whether the judge accepts, for the requirement, all primary cells or those in `about`."""
+        return holds(self.problem, pattern, self.requirement, about)

@@ -90,7 +90,7 @@ class Judge:
         witness = self._witness(judged.suppressed)
         for cell in self._exposed(judged)[: e.limits.judge_calls]:
             cut = self._cut_of(witness, cell)
-            if cut and not e.holds(self._all_but(pool, cut)):
+            if cut and not e.holds(self._all_but(pool, cut), [cell]):
                 pool.add(cut, judged=True)
         return len(pool.cuts) > known
 
