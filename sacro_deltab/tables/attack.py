@@ -245,21 +245,29 @@ def _known(problem: Problem, suppressed: frozenset[str], names: Sequence[str], a
     return ask(CountSystem(read_bounds(problem, suppressed, False), asked, problem.attacker.integer))
 
 
-def holds(problem: Problem, suppressed: frozenset[str], requirement: str, about: Sequence[str] | None = None) -> bool:
-    """Whether a pattern meets a requirement ("exact", "policy", "interval"): the verdict of `audit_pattern` with as
-    little work as it takes, about all primary cells or some."""
+def holds(problem: Problem, suppressed: frozenset[str], requirement: str) -> bool:
+    """Whether a pattern meets a requirement ("exact", "policy", "interval")."""
+    return refused(problem, suppressed, requirement) is None
+
+
+def refused(
+    problem: Problem, suppressed: frozenset[str], requirement: str, about: Collection[str] | None = None
+) -> tuple[str, ...] | None:
+    """The verdict of `audit_pattern` with as little work as it takes, about all primary cells or some: None, or the
+    primary cells that are known too well (none of them where a small group is derivable)."""
     suppressed, least = problem.pattern(suppressed), problem.policy.min_n
     if requirement != "exact":
         seen = release(problem, suppressed)
         union = Span(seen.n_atoms, seen.rows, [a.n for a in problem.atoms]).smallest(least)
         if union is not None and is_primary_n(union.n, least, False):
-            return False
+            return ()
     hidden = [name for name in problem.primary if name in suppressed and (about is None or name in about)]
-    known, settled = _known(problem, suppressed, hidden, lambda system: (system.any_fixed(), not system.learnt.relaxed))
-    if settled and (known or requirement != "interval"):
-        return not known
+    if requirement != "interval":
+        fixed, settled = _known(problem, suppressed, hidden, lambda s: (s.fixed(), not s.learnt.relaxed))
+        if settled:
+            return tuple(compress(hidden, fixed)) or None
     found = audit_pattern(problem, suppressed, means=requirement == "interval", about=hidden)
-    return found.meets(requirement)
+    return None if found.meets(requirement) else found.exposed(requirement, hidden)
 
 
 def group_intervals(

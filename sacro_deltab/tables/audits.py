@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,11 @@ class SetAudit:
         if requirement == "exact":
             return self.safe_exact
         return self.safe_policy if requirement == "policy" else self.safe_interval
+
+    def exposed(self, requirement: str, primary: Iterable[str]) -> tuple[str, ...]:
+        """Withheld cells of the `primary` ones that the requirement does not allow to be known so well."""
+        known = {*self.exactly_disclosed, *self.unproved, *(self.narrow if requirement == "interval" else ())}
+        return tuple(sorted(known & self.suppressed & set(primary)))
 
     def to_json(self) -> dict[str, Any]:
         """One entry of `published_sets`."""

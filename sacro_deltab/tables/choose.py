@@ -61,9 +61,9 @@ class Chooser:
         """See `protect`. Raises `Impossible` when nothing that may be withheld is enough."""
         e, judge = self.e, Judge(self.e)
         if e.large:  # an attack costs less than a search for derivations: perhaps nothing needs doing
-            judged = judge.audit(e.fixed)
-            if judged.meets(e.requirement):
-                return Choice(e.fixed, 0, e.n_stages, (), judged if e.heavy else None)
+            verdict = judge.ask(e.fixed)
+            if verdict.holds:
+                return Choice(e.fixed, 0, e.n_stages, (), verdict.audit)
         sure: int | None = None
         for _ in range(e.limits.rounds):
             best = self.optimum()
@@ -72,19 +72,20 @@ class Chooser:
             if e.large:  # that no second table was found refutes nothing: bounds rest on derivations alone
                 sure = best.bound = best.bound if sure is None else sure
                 best.stages = max(best.stages, int(self._value(self.stages[0], best.chosen) == sure))
-            pattern = e.pattern(best.chosen)
-            judged = judge.audit(pattern)
-            if judged.meets(e.requirement) and not e.large and self._ties(best):
-                pattern = e.pattern(best.chosen)
-                judged = judge.audit(pattern)
-            if judged.meets(e.requirement):
-                return Choice(pattern, best.bound, best.stages, (), judged if e.heavy else None)
-            if not judge.cut(self.pool, best.chosen, judged):
+            verdict = judge.ask(e.pattern(best.chosen))
+            if verdict.holds and not e.large:
+                self.accepted = best.chosen
+                self._ties(best)
+                verdict = judge.ask(e.pattern(best.chosen))
+            if verdict.holds:
+                return Choice(e.pattern(best.chosen), best.bound, best.stages, (), verdict.audit)
+            if not judge.cut(self.pool, best.chosen):
                 return self._widen(judge, best)
             if not e.algebraic:
                 self.pool.forget_sums()
-            if e.below and not e.large:
-                self._refused(judge, best.chosen)
+            if not e.large:
+                if self.accepted is None:
+                    self._refused(judge, best.chosen)
                 if self.accepted is not None:
                     return self._cheaper(judge, self.accepted)
         raise Impossible("no pattern was found within the limits")
@@ -107,23 +108,21 @@ class Chooser:
             near = self.near(prefer)
             if near is None:
                 return
-            judged = judge.audit(self.e.pattern(near))
-            if judged.meets(self.e.requirement):
+            if judge.ask(self.e.pattern(near)).holds:
                 self._give_back(near)
                 return
-            if not judge.cut(self.pool, near, judged):
-                return
+            judge.cut(self.pool, near)
 
     def _give_back(self, accepted: frozenset[int]) -> None:
         """The best of what is left of an accepted set when the judge gives back what is not needed, in a few orders."""
-        cost, random = self.stages[0], np.random.default_rng(7)
-        for run in range(self.e.limits.given_back):
+        cost, random, self.accepted = self.stages[0], np.random.default_rng(7), accepted
+        for run in range(self.e.limits.given_back if self.e.small else 0):
             draw = random.random(self.pool.k) if run else np.ones(self.pool.k)
             kept = accepted
             for j in sorted(accepted, key=lambda j: (-cost[j] * draw[j], j)):
                 if not self.settle(kept - {j}) and self.e.holds(self.e.pattern(kept - {j})):
                     kept = kept - {j}
-            if self.accepted is None or self._value(cost, kept) < self._value(cost, self.accepted):
+            if self._value(cost, kept) < self._value(cost, self.accepted):
                 self.accepted = kept
 
     def _widen(self, judge: Judge, best: _Best) -> Choice:
@@ -133,11 +132,10 @@ class Chooser:
         for run in range(e.limits.widenings):
             more = self.near(np.random.default_rng(run).random(self.pool.k))
             chosen = chosen | (more or frozenset())
-            pattern = e.pattern(chosen)
-            judged = judge.audit(pattern)
-            if judged.meets(e.requirement):
-                return Choice(pattern, best.bound, 0, (), judged if e.heavy else None)
-            union = judged.smallest_derivable_union
+            verdict = judge.ask(e.pattern(chosen))
+            if verdict.holds:
+                return Choice(e.pattern(chosen), best.bound, 0, (), verdict.audit)
+            union = None if verdict.audit is None else verdict.audit.smallest_derivable_union
             if union is not None and 0 < union.n < e.below:
                 e.unions.setdefault(tuple(sorted({e.label[a] for a in union.atoms})))
         raise Impossible("no pattern was found within the limits")
@@ -158,20 +156,18 @@ class Chooser:
         best.stages = int(self._stage(self.stages[0], [], best))
         return best
 
-    def _ties(self, best: _Best) -> bool:
-        """Of the sets as good as one that the judge accepts the best in the stages after; whether another came out."""
+    def _ties(self, best: _Best) -> None:
+        """Of the sets as good as one that the judge accepts the best in the stages after."""
         if best.stages in (0, self.e.n_stages):
-            return False
-        before = best.chosen
-        fixed = [(self.stages[0], self._value(self.stages[0], before) + 0.25)]
+            return
+        fixed = [(self.stages[0], self._value(self.stages[0], best.chosen) + 0.25)]
         for cost in self.stages[1:]:
             if not self._stage(cost, fixed, best):
-                return best.chosen != before
+                return
             fixed.append((cost, self._value(cost, best.chosen) + 0.25))
             best.stages = max(best.stages, len(fixed))
         if best.stages < self.e.n_stages and not self.e.drawn and self._first_labels(fixed, best):
             best.stages = self.e.n_stages
-        return best.chosen != before
 
     def _stage(self, cost: FloatArray, fixed: list[Limit], best: _Best) -> bool:
         """The best set in `cost` within the `fixed` limits, and whether that is proved: the master is asked for
@@ -219,19 +215,18 @@ class Chooser:
         if found.status == "infeasible":
             return "infeasible", top + 1
         bound = _ceil(found.bound) if np.isfinite(found.bound) else 0
-        if found.status == "optimal":
-            if self.settle(chosen, sharp=True) or not self._offer(chosen, cost, fixed, best):
-                share = np.zeros(self.pool.k)
-                share[sorted(chosen)] = 1.0
-                self._offer(self.near(share), cost, fixed, best)
+        refused = found.status == "optimal" and bool(self.settle(chosen, sharp=True))
+        if found.status == "optimal" and (refused or not self._offer(chosen, cost, fixed, best)):
+            share = np.zeros(self.pool.k)
+            share[sorted(chosen)] = 1.0
+            self._offer(self.near(share), cost, fixed, best)
         return found.status, bound
 
     def _judged(self, chosen: frozenset[int]) -> bool:
         """Whether the judge, once it is asked, accepts a set; if not, there are new cuts."""
-        judged = None if self.judge is None else self.judge.audit(self.e.pattern(chosen))
-        if self.judge is None or judged is None or judged.meets(self.e.requirement):
+        if self.judge is None or self.judge.ask(self.e.pattern(chosen)).holds:
             return True
-        self.judge.cut(self.pool, chosen, judged)
+        self.judge.cut(self.pool, chosen)
         return False
 
     def _repair(self, point: Point, best: _Best, low: int) -> None:

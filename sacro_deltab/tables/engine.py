@@ -14,8 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .attack import audit_pattern, holds
-from .audits import SetAudit
+from .attack import holds
 from .boxes import NEVER, Grid
 from .circuits import Circuits, Derivation
 from .layout import merge_atoms
@@ -24,7 +23,6 @@ from .relations import relations
 from .table import Cell, Problem
 
 FloatArray = NDArray[np.float64]
-HEAVY = 400  # classes from which an audit costs so much that it is made once
 LISTED = 3_000  # small groups up to which all are listed
 
 
@@ -111,7 +109,6 @@ class Engine:
         size = k * len(self.groups)
         # Crossed tables stay with boxes however large they are.
         self.large = k > limits.large and self.grid is None
-        self.heavy = k > HEAVY
         self.provable, self.small = size <= limits.provable, size <= limits.separated
         self.repairs = min(limits.repairs, limits.repair_size // max(1, size)) if self.grid else 4 * self.provable
         if self.small:
@@ -275,15 +272,6 @@ class Engine:
             raise Impossible("what must be published reveals a small group")
         return cut
 
-    def audit(self, pattern: frozenset[str]) -> SetAudit:
-        """What the requirement needs of an audit: intervals of primary cells, means only where they decide. Of a heavy
-        system everything, so that nothing is attacked twice."""
-        if self.heavy:
-            return audit_pattern(self.problem, pattern)
-        return audit_pattern(
-            self.problem, pattern, means=self.requirement == "interval", about=frozenset(self.problem.primary)
-        )
-
-    def holds(self, pattern: frozenset[str], about: Sequence[str] | None = None) -> bool:
-        """Whether the judge accepts, for the requirement, all primary cells or those in `about`."""
-        return holds(self.problem, pattern, self.requirement, about)
+    def holds(self, pattern: frozenset[str]) -> bool:
+        """Whether the judge accepts, for the requirement."""
+        return holds(self.problem, pattern, self.requirement)

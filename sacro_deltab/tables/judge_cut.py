@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from .attack import audit_pattern, refused
 from .audits import SetAudit
 from .engine import Engine, Impossible
 from .master import Pool
@@ -13,22 +15,38 @@ from .witness import Witness
 REFUSALS = 3  # patterns of a large system that the judge may refuse
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """What the judge says of a pattern; `exposed`: primary cells that are known too well. `audit`: of large systems."""
+
+    holds: bool
+    exposed: tuple[str, ...]
+    audit: SetAudit | None = None
+
+
 class Judge:
     """The judge of one run of `protect`. The last answer is kept; refusals become cuts."""
 
     def __init__(self, engine: Engine) -> None:
         self.e = engine
         self.refused = 0
-        self._last: tuple[frozenset[str], SetAudit] | None = None
+        self._last: tuple[frozenset[str], Verdict] | None = None
 
-    def audit(self, pattern: frozenset[str]) -> SetAudit:
-        """What the requirement needs of an audit of one pattern."""
+    def ask(self, pattern: frozenset[str]) -> Verdict:
+        """Whether one pattern meets the requirement. A large system is attacked once, wholly."""
         if self._last is None or self._last[0] != pattern:
-            self._last = (pattern, self.e.audit(pattern))
+            e = self.e
+            if e.large:
+                audit = audit_pattern(e.problem, pattern)
+                verdict = Verdict(audit.meets(e.requirement), audit.exposed(e.requirement, e.problem.primary), audit)
+            else:
+                exposed = refused(e.problem, pattern, e.requirement)
+                verdict = Verdict(exposed is None, exposed or ())
+            self._last = (pattern, verdict)
         return self._last[1]
 
-    def cut(self, pool: Pool, chosen: frozenset[int], judged: SetAudit) -> bool:
-        """Add cuts that `chosen`, which the judge refused, does not meet; False: of a large system nothing is learned
+    def cut(self, pool: Pool, chosen: frozenset[int]) -> bool:
+        """Add cuts that `chosen`, which the judge refuses, does not meet; False: of a large system nothing is learned
         any more.
 
         Raises
@@ -37,19 +55,14 @@ class Judge:
             Nothing is left to withhold.
         """
         self.refused += 1
-        if self.e.large:
+        pattern = self.e.pattern(chosen)
+        verdict = self.ask(pattern)
+        if (judged := verdict.audit) is not None:
             outer = judged.relaxed or judged.mean_outer or (judged.expert is not None and judged.expert.outer)
-            return bool(outer) and self.refused <= REFUSALS and self._by_room(pool, chosen, judged)
-        if not self._by_row(pool, judged):
-            self._by_halves(pool, chosen)
+            return bool(outer) and self.refused <= REFUSALS and self._by_room(pool, chosen, verdict.exposed)
+        if not self._by_row(pool, pattern, verdict.exposed):
+            self._by_halves(pool, chosen, verdict.exposed)
         return True
-
-    def _exposed(self, judged: SetAudit) -> list[str]:
-        """Withheld primary cells that the requirement does not allow to be known so well."""
-        named = {*judged.exactly_disclosed, *judged.unproved}
-        if self.e.requirement == "interval":
-            named.update(judged.narrow)
-        return sorted(named & set(self.e.problem.primary) & judged.suppressed)
 
     def _cut_of(self, witness: Witness, cell: str) -> tuple[int, ...] | None:
         """Candidates whose printed numbers stop a cell from being anything else; None where nothing stops it."""
@@ -66,10 +79,10 @@ class Judge:
         e = self.e
         return tuple(j for j, g in enumerate(e.candidates) if room.tight.intersection(e.groups[g].cells))
 
-    def _by_room(self, pool: Pool, chosen: frozenset[int], judged: SetAudit) -> bool:
+    def _by_room(self, pool: Pool, chosen: frozenset[int], exposed: Sequence[str]) -> bool:
         """Large systems: what stops a second table that is far enough away, until there is one for every cell. A whole
         audit then judges the pattern; here only the cells it named are looked at."""
-        e, exposed, known = self.e, self._exposed(judged), len(pool.cuts)
+        e, known = self.e, len(pool.cuts)
         for again in range(e.limits.judge_calls):
             witness = self._witness(e.pattern(chosen))
             found = [(cell, self._cut_of(witness, cell)) for cell in exposed]
@@ -84,17 +97,17 @@ class Judge:
             chosen = pool.hit(chosen, e.count)
         return len(pool.cuts) > known
 
-    def _by_row(self, pool: Pool, judged: SetAudit) -> bool:
+    def _by_row(self, pool: Pool, pattern: frozenset[str], exposed: Sequence[str]) -> bool:
         """The same for one pattern, each cut confirmed by the judge: its cells alone, printed, are refused."""
         e, known = self.e, len(pool.cuts)
-        witness = self._witness(judged.suppressed)
-        for cell in self._exposed(judged)[: e.limits.judge_calls]:
+        witness = self._witness(pattern)
+        for cell in exposed[: e.limits.judge_calls]:
             cut = self._cut_of(witness, cell)
-            if cut and not e.holds(self._all_but(pool, cut), [cell]):
+            if cut and self._refuses(pool, cut, [cell]):
                 pool.add(cut, judged=True)
         return len(pool.cuts) > known
 
-    def _by_halves(self, pool: Pool, chosen: frozenset[int]) -> None:
+    def _by_halves(self, pool: Pool, chosen: frozenset[int], exposed: Sequence[str]) -> None:
         """Publishing more never makes a pattern safer: of the cells published here one must go. The more can be
         withheld as well without making it safe, the stronger that cut."""
         e = self.e
@@ -107,15 +120,17 @@ class Judge:
             while start < len(rest) and size < len(rest) and asked < most:
                 kept = rest[:start] + rest[start + size :]
                 asked += 1
-                if e.holds(self._all_but(pool, kept)):
-                    start += size
-                else:
+                if self._refuses(pool, kept, exposed):
                     rest = kept
+                else:
+                    start += size
             size //= 2
         pool.add(rest, judged=True)
 
-    def _all_but(self, pool: Pool, published: Sequence[int]) -> frozenset[str]:
-        return self.e.pattern(frozenset(range(pool.k)) - set(published))
+    def _refuses(self, pool: Pool, published: Sequence[int], exposed: Sequence[str]) -> bool:
+        """Whether printing nothing but these candidates gives the exposed cells (or a small group) away."""
+        pattern = self.e.pattern(frozenset(range(pool.k)) - set(published))
+        return refused(self.e.problem, pattern, self.e.requirement, exposed or None) is not None
 
     def _witness(self, pattern: frozenset[str]) -> Witness:
         return Witness(release(self.e.problem, pattern), self.e.problem.atoms, self.e.problem.identities)
