@@ -46,6 +46,7 @@ from .votes import (
     Record,
     Submission,
     Target,
+    next_number,
     opened_answers,
     read_submissions,
     status,
@@ -215,7 +216,7 @@ def submit(
         raise InputError("the request changed since it was shown", path=folder, next_step="Read it again.")
     if open_questions:
         decisions = {q.file: checked_decision(q, decide(q)) for q in open_questions}
-        number = 1 + max((s.number for s in submissions if s.role == role), default=0)
+        number = next_number(record.inventory, role)
         submissions.append(_seal(folder, key, role, number, record, open_questions, decisions, moment))
         done.append(f"sealed as {role}: {len(decisions)} file(s)")
     done += _open_own(folder, key, role, record, submissions)

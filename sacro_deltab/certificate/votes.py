@@ -138,6 +138,8 @@ def _read_one(
         raise CertificateError("is not a review")
     role, number, kind = match[1], int(match[2]), match[3]
     envelope = parse_envelope(read_member(path, limit=2 * MAX_BYTES))
+    if any((key := trust.key(signer)) is not None and key.revoked is not None for signer, _ in envelope.signatures):
+        return  # whoever lost the key votes again with another
     keyid = _signer(envelope, trust, role, at)
     statement = read_canonical(envelope.payload, path=name, what="review")
     if not fits(statement, "review", "$defs", kind):
@@ -177,6 +179,12 @@ def _signer(envelope: ParsedEnvelope, trust: Trust, role: str, at: datetime) -> 
     if not good_signature(envelope, keyid, value, key.public_pem):
         raise CertificateError("was changed after it was signed")
     return keyid
+
+
+def next_number(inventory: Inventory, role: str) -> int:
+    """Number of a role's next submission; those of revoked keys keep theirs."""
+    found = (_NAME.fullmatch(name.removeprefix(f"{REVIEW}/")) for name in inventory.inside or {})
+    return 1 + max((int(match[2]) for match in found if match is not None and match[1] == role), default=0)
 
 
 def status(record: Record, submissions: Sequence[Submission]) -> list[FileStatus]:

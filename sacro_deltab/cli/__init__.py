@@ -71,6 +71,7 @@ _GROUPS = (
     "plan",
     "attack",
     "aggregate",
+    "trust",
 )
 
 

@@ -66,6 +66,9 @@ Example:
 
 _NEW = """Write a job file for a shared basis: features, units, digests and rule set filled in, to be read and changed.
 
+The planner says what either way to train gives a node of --n people like the basis's, beside the public model alone and
+a constant; the planner's choice is written, unless --method says otherwise.
+
 Example:
 
     sacro-deltab job new --basis basis.json --id two-nodes --who "J. Doe" --group diagnosis --out job.yaml
@@ -202,17 +205,29 @@ def new_job(
     expect: Annotated[int, typer.Option("--expect", help="How many nodes.", min=2)] = 2,
     group: Annotated[list[str] | None, typer.Option("--group", help="Column for a table of means; repeat.")] = None,
     rules: Annotated[str | None, typer.Option("--rules", help="Rule set: a name or a folder.")] = None,
+    n: Annotated[int, typer.Option("--n", help="People that a node is expected to have.", min=20)] = 500,
+    n_components: Annotated[int | None, typer.Option("--n-components", help="J. Default: the basis's.", min=1)] = None,
+    method: Annotated[
+        str, typer.Option("--method", help="moments (summed), gradient (averaged), or auto: what the plan advises.")
+    ] = "auto",
 ) -> None:
     """See _NEW."""
-    from ..federation.job import load_job, template  # late: a command loads what it needs
+    from ..federation.advice import advise  # late: a command loads what it needs
+    from ..federation.job import load_job, template
     from ..privacy.basis import Basis
     from ..rules import load_ruleset  # late: a command loads what it needs
 
     if out.exists() or out.is_symlink():
         raise InputError("the file exists already", path=out, next_step="Choose another name with --out.")
+    if method not in ("auto", "moments", "gradient"):
+        raise InputError("the method is auto, moments or gradient", place="--method")
+    shared = Basis.load(basis)
+    say("planning: simulating both ways to train on people like the basis's")
+    advice = advise(shared, n, epsilon=epsilon, n_components=n_components)
+    method = advice.method if method == "auto" else method
     text = template(
-        Basis.load(basis), load_ruleset(rules), name=name, title=title, by=who, epsilon=epsilon, expect=expect,
-        groups=group or [],
+        shared, load_ruleset(rules), name=name, title=title, by=who, epsilon=epsilon, expect=expect,
+        groups=group or [], method=method, n_components=n_components,
     )  # fmt: skip
     write_file(out, text, new=True)
     try:
@@ -220,6 +235,8 @@ def new_job(
     except InputError:
         out.unlink()
         raise
+    for line in advice.lines(method):
+        typer.echo(line)
     typer.echo(f"{out}: read it, declare, then `sacro-deltab job check {out} --basis {basis}`")
 
 

@@ -13,11 +13,12 @@ ROLES: dict[str, tuple[str, ...]] = {
     "For output checkers": ("check", "desk", "certify", "verify", "release"),
     "For governance": ("rules",),
     "For TRE staff": ("ledger", "attest", "keygen", "trust"),
-    "For federations": ("job", "aggregate", "simulate-federation"),
+    "For federations": ("job", "aggregate"),
     "For tables alone": ("tables",),
 }
-# known, and on their pages: a form of `certify`, another name of `verify`, the desk in a terminal
-UNLISTED = ("crate", "verify-pooled", "review")
+# known, and on their pages: a form of `certify`, another name of `verify`, the desk in a terminal,
+# and what `job new` asks for one basis, for other federations
+UNLISTED = ("crate", "verify-pooled", "review", "simulate-federation")
 OTHERS = "Others"
 
 # Options of upstream deltab that mean something else here, or nothing: what to use.

@@ -191,6 +191,8 @@ def template(
     epsilon: float,
     expect: int,
     groups: Sequence[str],
+    method: str = "moments",
+    n_components: int | None = None,
 ) -> str:
     """A job file for a shared basis, to be read and changed: what every node would send for all ways of pooling."""
 
@@ -204,9 +206,17 @@ def template(
             "groups": list(groups),
             "minimum_n": int(str(ruleset.parameters["n_min_dp"])),
         },
-        "model": {"n_components": basis.n_components, "method": "moments", "basis_digest": basis.digest},
+        "model": {"n_components": n_components or basis.n_components, "method": method, "basis_digest": basis.digest},
         "privacy": {"epsilon": epsilon, "adjacency": "zero_out_N_public", "noise_model": "local"},
-        "outputs": [MOMENTS, FOLDED, BETA1, Y_MEAN, N_SUBJECTS, DELTA_MEAN, DELTA_SD],
+        "outputs": [
+            *([MOMENTS] if method == "moments" else []),
+            FOLDED,
+            BETA1,
+            Y_MEAN,
+            N_SUBJECTS,
+            DELTA_MEAN,
+            DELTA_SD,
+        ],
         "tables": [{"by": group, "statistic": "mean"} for group in groups],
         "expect": expect,
         "declare": {"by": by, "facts": {}},

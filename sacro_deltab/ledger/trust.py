@@ -9,12 +9,13 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from ..base import schemas
+from ..base.canonical import canonical_json
 from ..base.digests import sha256_hex
 from ..base.errors import InputError, UnreadableError
 from ..base.strict import read_json
@@ -26,7 +27,10 @@ ROLES = ("tool", "checker1", "checker2", "dac")
 
 @dataclass(frozen=True)
 class TrustedKey:
-    """One public key, the role it signs in, its node, and when it counts (both ends inclusive, UTC)."""
+    """One public key, the role it signs in, its node, and when it counts (both ends inclusive, UTC).
+
+    A key that was lost is `revoked`: nothing that it ever signed counts, since whoever has it may write any date.
+    """
 
     keyid: str
     public_pem: str
@@ -34,10 +38,11 @@ class TrustedKey:
     node: str
     valid_from: datetime
     valid_to: datetime
+    revoked: datetime | None = None
 
     def valid_at(self, moment: datetime) -> bool:
         """True when the key counts at `moment`."""
-        return self.valid_from <= moment <= self.valid_to
+        return self.revoked is None and self.valid_from <= moment <= self.valid_to
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ class Trust:
                     "node": key.node,
                     "valid_from": _text(key.valid_from),
                     "valid_to": _text(key.valid_to),
+                    **({} if key.revoked is None else {"revoked": _text(key.revoked)}),
                 }
                 for keyid, key in sorted(self.keys.items())
             },
@@ -114,6 +120,7 @@ def _faults(document: Any) -> list[str]:
     for keyid, entry in document["keys"].items():
         try:
             start, end = _moment(entry["valid_from"]), _moment(entry["valid_to"])
+            _moment(entry.get("revoked", entry["valid_to"]))
         except ValueError:
             faults.append(f"$.keys.{keyid}: a date that does not exist")
             continue
@@ -123,15 +130,17 @@ def _faults(document: Any) -> list[str]:
 
 
 def _from_json(document: Mapping[str, Any], path: Path | None) -> Trust:
-    keys = {
-        keyid: TrustedKey(
-            keyid, e["public_pem"], e["role"], e["node"], _moment(e["valid_from"]), _moment(e["valid_to"])
-        )
-        for keyid, e in document["keys"].items()
-    }
+    keys = {keyid: _key(keyid, entry) for keyid, entry in document["keys"].items()}
     thresholds = {node: dict(entry["thresholds"]) for node, entry in document["nodes"].items()}
     ledgers = tuple(PinnedLedger(e["id"], e["head_key"], e["node"]) for e in document["ledgers"])
     return Trust(keys, thresholds, ledgers, path)
+
+
+def _key(keyid: str, e: Mapping[str, Any]) -> TrustedKey:
+    gone = _moment(e["revoked"]) if "revoked" in e else None
+    return TrustedKey(
+        keyid, e["public_pem"], e["role"], e["node"], _moment(e["valid_from"]), _moment(e["valid_to"]), gone
+    )
 
 
 def _moment(text: str) -> datetime:
@@ -176,6 +185,8 @@ def add_key(
     entry = TrustedKey(keyid or key_id(public_pem), public_pem, role, node, start, start + valid_for)
     trust = _existing(path)
     known = trust.key(entry.keyid)
+    if known is not None and known.revoked is not None:
+        raise InputError("this key was revoked", path=path, next_step="Make another with `sacro-deltab keygen`.")
     if known is not None and (known.public_pem, known.role, known.node) != (public_pem, role, node):
         raise InputError("the trust file has this key already, in another role or node", path=path)
     thresholds = {name: dict(roles) for name, roles in trust.thresholds.items()}
@@ -183,6 +194,68 @@ def add_key(
     if threshold is not None:  # None: keys of this role may sign, and need not
         roles.setdefault(role, threshold)
     return write_trust(Trust({**trust.keys, entry.keyid: entry}, thresholds, trust.ledgers), path)
+
+
+def revoke_key(path: str | Path, keyid: str, *, now: datetime | None = None) -> Trust:
+    """Say that a key was lost or taken: nothing that it signed counts any more, whatever date it bears.
+
+    Raises
+    ------
+    InputError
+        No key, or more than one, begins so.
+    """
+    trust = load_trust(path)
+    found = [key for key in trust.keys.values() if key.keyid.startswith(keyid)] if len(keyid) >= 8 else []
+    if len(found) != 1:
+        raise InputError(
+            "no single key of the trust file begins so", path=path, next_step="Give at least 8 characters of its id."
+        )
+    gone = replace(found[0], revoked=(now or datetime.now(UTC)).replace(microsecond=0))
+    return write_trust(replace(trust, keys={**trust.keys, gone.keyid: gone}), path)
+
+
+def exported(trust: Trust, node: str) -> Trust:
+    """What another TRE must know of this one: its keys that count, and its ledgers, under the name of its node."""
+    keys = {k: replace(key, node=node) for k, key in trust.keys.items() if key.revoked is None and key.role == "tool"}
+    ledgers = tuple(replace(pin, node=node) for pin in trust.ledgers)
+    if not keys:
+        raise InputError("this trust file has no key that signs certificates", next_step="keygen --role tool makes one")
+    return Trust(keys, {node: {"tool": 1}}, ledgers)
+
+
+def fingerprint(trust: Trust) -> str:
+    """Eight groups of five digits, to be read over the telephone: of everything that a trust file says."""
+    number = int(sha256_hex(canonical_json(trust.to_json())), 16)
+    digits = f"{number % 10**40:040d}"
+    return " ".join(digits[i : i + 5] for i in range(0, 40, 5))
+
+
+def add_node(path: str | Path, other: Trust) -> Trust:
+    """Enter another TRE's keys and ledgers.
+
+    Raises
+    ------
+    InputError
+        A key or ledger is known under another node or role, a node of that name has other keys, or a ledger another
+        head key: two names for one node, or one name for two.
+    """
+    trust = _existing(path)
+    for key in other.keys.values():
+        known = trust.key(key.keyid)
+        if known is not None and known != key:
+            raise InputError(f"the key {key.keyid[:12]} is known already, as {known.role} of {known.node}", path=path)
+    for pin in other.ledgers:
+        if any(old.id == pin.id and old != pin for old in trust.ledgers):
+            raise InputError(
+                f"the ledger {pin.id[:12]} is known already, of another node or with another key", path=path
+            )
+    for node in other.thresholds:
+        theirs = {k for k, key in trust.keys.items() if key.node == node}
+        if theirs and theirs != {k for k, key in other.keys.items() if key.node == node}:
+            raise InputError(f"the trust file has a node {node} with other keys", path=path,
+                             next_step="One node has one name: ask it which keys are its own.")  # fmt: skip
+    ledgers = (*trust.ledgers, *(pin for pin in other.ledgers if pin not in trust.ledgers))
+    return write_trust(Trust({**trust.keys, **other.keys}, {**trust.thresholds, **other.thresholds}, ledgers), path)
 
 
 def pin_ledger(path: str | Path, ledger_id: str, head_key: str, *, node: str = "local") -> Trust:

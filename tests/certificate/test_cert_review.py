@@ -26,8 +26,10 @@ from sacro_deltab.certificate.review import (
     status,
     submit,
 )
+from sacro_deltab.certificate.keys import keygen
 from sacro_deltab.certificate.verify import verify_path
 from sacro_deltab.judging.report import Report
+from sacro_deltab.ledger.trust import load_trust, revoke_key
 
 SECRET = "one person carries the rare cell"
 
@@ -287,3 +289,20 @@ def test_countersigning_a_record_that_no_longer_holds_is_refused(tmp_path: Path)
     (folder / "folded_weights.csv").write_text("x")
     with pytest.raises(SacroDeltabError):
         certify_folder(folder, cs.ring().keys["checker1"], cs.request(cs.ring()))
+
+
+def test_votes_of_a_lost_key_count_no_more_and_its_checker_votes_again(tmp_path: Path) -> None:
+    folder = cs.certified(tmp_path / "o")
+    review(folder, "checker1")
+    review(folder, "checker2", refuse)
+    path = Path(shutil.copy(cs.ring().trust_path, tmp_path / "trust.json"))
+    revoke_key(path, cs.ring().keys["checker1"].keyid, now=cb.NOW)
+    record = load_record(folder)
+    found, problems = read_submissions(record.inventory, record.predicate["certificate_id"], load_trust(path), cb.NOW)
+    assert problems == [] and {s.role for s in found} == {"checker2"}
+    assert {s.outcome for s in status(record, found)} == {"awaited"}
+    with pytest.raises(RefusedError):
+        submit(folder, cs.ring().keys["checker1"], load_trust(path), accept, now=cb.NOW)
+    new = keygen(tmp_path / "new.pem", "checker1", path, b"secret", now=cb.NOW)
+    assert "sealed as checker1" in submit(folder, new, load_trust(path), accept, now=cb.NOW)[0]
+    assert (folder / "inside" / "review" / "checker1-0002.sealed.dsse.json").is_file()

@@ -111,8 +111,18 @@ def test_a_job_that_can_be_honoured_is_said_to_be(world: World) -> None:
 
 def test_a_new_job_is_filled_in_from_the_basis(world: World, tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
-    run("job", "new", "--basis", world.basis, "--who", "J. Doe", "--group", "group", "--out", path)
+    told = run("job", "new", "--basis", world.basis, "--who", "J. Doe", "--group", "group", "--out", path).stdout
     data = yaml.safe_load(path.read_text())
+    rows = {line.split()[0]: line.split()[1:3] for line in told.splitlines() if line.startswith("  ")}
+    assert set(rows) == {"moments", "gradient", "public_only", "constant"}  # the null rows stand beside it always
+    method = data["model"]["method"]
+    assert method in rows and f"{method} " in told.split("<- the job's")[0].splitlines()[-1]
+    assert ("noised_moments" in data["outputs"]) == (method == "moments")
+    other = {"moments": "gradient", "gradient": "moments"}[method]
+    made = tmp_path / "other.yaml"
+    run("job", "new", "--basis", world.basis, "--who", "J. Doe", "--method", other, "--out", made)
+    assert yaml.safe_load(made.read_text())["model"]["method"] == other
+    run("job", "check", made, "--basis", world.basis)
     assert data["inputs"]["features"][0] == {"name": "feature_1", "unit": "mm"}
     data["declare"]["facts"] = {"output.declared": True}
     path.write_text(yaml.safe_dump(data, sort_keys=False))

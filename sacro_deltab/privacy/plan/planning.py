@@ -136,6 +136,7 @@ def plan_training(
     adjacency: str = "zero_out_N_public",
     basis: Basis | None = None,
     shared_basis: bool = True,
+    curves: bool = True,
     use_cache: bool = True,
 ) -> Plan:
     """Say what private training would give. Nothing is spent and no person's data is read.
@@ -150,6 +151,8 @@ def plan_training(
         As in `train_private`.
     basis
         Shared basis, or None: one made from 2,000 public people is assumed, unless `shared_basis` is False.
+    curves
+        Also how many people either way needs (`n_50`, `n_90`): most of the time it takes.
     use_cache
         Keep results in the user's cache folder, so that the same question is answered at once.
 
@@ -180,11 +183,11 @@ def plan_training(
         "adjacency": adjacency, "basis": None if basis is None else basis.digest,
         "shared_basis": shared_basis or basis is not None,
     }  # fmt: skip
-    key = sha256_hex(json.dumps([SCHEMA_ID, 6, request], sort_keys=True))[:32]
+    key = sha256_hex(json.dumps([SCHEMA_ID, 6, request, curves], sort_keys=True))[:32]
     kept = _kept(key, request) if use_cache else None
     if kept is not None:
         return kept
-    stored = _simulate(request, basis)
+    stored = _simulate(request, basis, curves=curves)
     if use_cache:
         _store(key, stored)
     return _build(request, stored)
@@ -193,7 +196,7 @@ def plan_training(
 # --- simulation ------------------------------------------------------------------------------------------------------
 
 
-def _simulate(request: Mapping[str, Any], basis: Basis | None) -> dict[str, Any]:
+def _simulate(request: Mapping[str, Any], basis: Basis | None, *, curves: bool) -> dict[str, Any]:
     """Everything that takes time, as plain JSON; the same on every machine."""
     size, n = int(request["n_components"]), int(request["n"])
     with one_blas_thread():
@@ -208,16 +211,16 @@ def _simulate(request: Mapping[str, Any], basis: Basis | None) -> dict[str, Any]
         out["null"] = {
             name: {"correlation": round(row[0], 4), "error_years": round(row[1], 4)} for name, row in nothing.items()
         }
-        curves: dict[str, list[tuple[int, float]]] = {method: [] for method in methods}
-        for m in GRID if methods else ():
+        shares: dict[str, list[tuple[int, float]]] = {method: [] for method in methods}
+        for m in GRID if methods and curves else ():
             there = studies(people, m, _SEARCH_DRAWS, test, methods, request, lean=False)
             for method in methods:
-                curves[method].append((m, there[method].correlation / max(there["plain"].correlation, 1e-9)))
+                shares[method].append((m, there[method].correlation / max(there["plain"].correlation, 1e-9)))
         for method in methods:
             out["paths"][method] = {
                 **asdict(at[method]),
                 "own": own[method].correlation,
-                "curve": curves[method],
+                "curve": shares[method],
                 **_public(people, n, method, request),
             }
         if basis is None:  # a basis file tells nothing of what lies outside its axes: nobody can simulate those
