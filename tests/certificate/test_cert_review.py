@@ -16,6 +16,7 @@ from sacro_deltab.base.errors import CertificateError, InputError, RefusedError,
 from sacro_deltab.base.findings import Effect
 from sacro_deltab.base.verdicts import NOTHING
 from sacro_deltab.certificate.certify import certify_folder
+from sacro_deltab.certificate.keys import keygen
 from sacro_deltab.certificate.review import (
     FileDecision,
     FileStatus,
@@ -26,7 +27,6 @@ from sacro_deltab.certificate.review import (
     status,
     submit,
 )
-from sacro_deltab.certificate.keys import keygen
 from sacro_deltab.certificate.verify import verify_path
 from sacro_deltab.judging.report import Report
 from sacro_deltab.ledger.trust import load_trust, revoke_key
