@@ -107,7 +107,7 @@ def test_asked_again_it_answers_at_once(tmp_path: Path, monkeypatch: pytest.Monk
     )  # fmt: skip
     first = plan_training(300, epsilon=1.0, basis=basis)
     assert "moments by age band" in first.people
-    monkeypatch.setattr(planning, "_simulate", lambda *a: pytest.fail("simulated again"))
+    monkeypatch.setattr(planning, "_simulate", lambda *a, **k: pytest.fail("simulated again"))
     assert plan_training(300, epsilon=1.0, basis=basis).to_json() == first.to_json()
     for broken in ("broken", "[]", '{"plain": 1}', '{"plain": {}, "paths": []}'):
         next(tmp_path.rglob("plan-*.json")).write_text(broken)
