@@ -54,6 +54,7 @@ class Chooser:
         self.work = 0  # simplex iterations of branch and bound
         self.accepted: frozenset[int] | None = None  # the best set that the judge accepted on the way
         self.judge: Judge | None = None  # asked about every set of the master once one is accepted
+        self.refusals = 0  # of such sets
         cells = engine.objective == "cells"
         self.stages = [engine.count, engine.tie] if cells else [engine.people, *[engine.tie] * engine.drawn]
 
@@ -224,9 +225,15 @@ class Chooser:
 
     def _judged(self, chosen: frozenset[int]) -> bool:
         """Whether the judge, once it is asked, accepts a set; if not, there are new cuts."""
-        if self.judge is None or self.judge.ask(self.e.pattern(chosen)).holds:
+        if self.judge is None:
             return True
-        self.judge.cut(self.pool, chosen)
+        if not self.e.small and self.refusals >= self.e.limits.given_back:
+            return False
+        if self.judge.ask(self.e.pattern(chosen)).holds:
+            return True
+        self.refusals += 1
+        if self.e.small:  # elsewhere a cut costs more than another set
+            self.judge.cut(self.pool, chosen)
         return False
 
     def _repair(self, point: Point, best: _Best, low: int) -> None:
