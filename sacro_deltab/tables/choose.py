@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .audits import SetAudit
 from .circuits import Derivation
 from .engine import Engine, Impossible
-from .judge_cut import Judge
+from .judge_cut import REFUSALS, Judge
 from .master import Limit, Linear, Point, Pool, Separator
 
 FloatArray = NDArray[np.float64]
@@ -227,7 +227,7 @@ class Chooser:
         """Whether the judge, once it is asked, accepts a set; if not, there are new cuts."""
         if self.judge is None:
             return True
-        if not self.e.small and self.refusals >= self.e.limits.given_back:
+        if not self.e.small and self.refusals >= REFUSALS:
             return False
         if self.judge.ask(self.e.pattern(chosen)).holds:
             return True

@@ -37,9 +37,8 @@ class Limits:
     separated: up to which derivations are also sought by linear programming. repairs: times that a part of the best
     set is given up and mended (fewer from repair_size ÷ (classes × rows), few_repairs
     where the exact master is quick). fresh_rounds: patterns until one holds. judge_calls: patterns the judge is asked
-    about per refusal; given_back: orders in which it gives back cells of one that it accepts, and cheaper sets that it
-    may refuse where no cut is made of them (larger systems). large: classes from which the pattern is not
-    improved; widenings: patterns added to one that the judge refused there.
+    about per refusal; given_back: orders in which it gives back cells of one that it accepts. large: classes from
+    which the pattern is not improved; widenings: patterns added to one that the judge refused there.
     """
 
     first_rounds: int = 40

@@ -12,7 +12,7 @@ from .master import Pool
 from .released import release
 from .witness import Witness
 
-REFUSALS = 3  # patterns of a large system that the judge may refuse
+REFUSALS = 3  # patterns of a large system that the judge may refuse, and of a larger table without a cut being made
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ EXPECTED: dict[str, str] = {
     "desk_everyday": DESK,
     "house_count": HOUSE,
     "scale_growth": ATTACKER,
-    "tables_large": ATTACKER,
 }
 
 # More than about ten CPU seconds each; `make soak` runs them.
