@@ -11,10 +11,10 @@ from typing import Any
 
 from ..base.findings import Effect, Finding, note
 from ..build.others import form_faults, free_texts, marked_cells, was_checked
-from ..inert.content import Content
+from ..inert.content import Content, TableData
 from ..inert.reading import IMAGES, read_content
 from ..inert.snapshot import Snapshot
-from ..inert.tabular import MARKS, MISSING, TableData, number
+from ..inert.tabular import MARKS, MISSING, number
 from ..judging.documents import _judge_text
 from ..judging.report import FileReport, Report, attempted
 from ..kinds.group_tables import COUNT_TABLE
@@ -132,7 +132,7 @@ def _file(
                 Effect.REVIEW,
                 "A plain ACRO record was judged from its cells alone.",
                 asks=_ASK,
-                next_step=_OWN,
+                next_step=None if record.type == "regression" else _OWN,
             )
         )
     return report
@@ -351,7 +351,10 @@ def _regression(record: Record, content: Content, context: Context) -> Iterator[
                 rough += 1
     if rough:
         yield note(
-            "not-rounded", Effect.BLOCK, f"{rough} values have more than three significant figures.", next_step=_OWN
+            "not-rounded",
+            Effect.BLOCK,
+            f"{rough} values have more than three significant figures.",
+            next_step="Round its numbers to three significant figures; a person decides on it.",
         )
     yield note(
         "acro-record",

@@ -14,8 +14,10 @@ from ..base.errors import InputError, SacroDeltabError, UnreadableError
 from ..base.findings import Effect, note
 from ..base.opening import MIB, read_once
 from ..build.results import config_faults
+from ..inert.content import Content
+from ..inert.everyday import KINDS as EVERYDAY
 from ..inert.limits import DEFAULT, Limits
-from ..inert.reading import read_content
+from ..inert.reading import kind_of, read_content
 from ..inert.snapshot import Snapshot, take
 from ..judging.report import FileReport, Report, attempted, broke_off
 from ..judging.said import read_said
@@ -215,7 +217,8 @@ def _learn(files: list[tuple[Path, str]], context: Context) -> tuple[dict[str, S
         except (UnreadableError, OSError):
             continue  # said where it is judged
         left -= len(snapshot.data)
-        content = read_content(snapshot, context.limits)
+        kind = kind_of(snapshot.data, name)
+        content = Content(kind) if kind in EVERYDAY else read_content(snapshot, context.limits)
         known.add_ns(n for n, _ in recovered_ns(content, name.replace("\\", "/").rsplit("/", 1)[-1]))
         for info in content.arrays:
             if info.shape and info.shape[0] >= 20:
@@ -253,8 +256,16 @@ def _check_folder(root: Path, context: Context, ledger: str | Path | None) -> Re
             report.folder_findings.append(
                 note("no-results", Effect.BLOCK, "There is an inside/ but no results.json: not a finished session.")
             )
-        files = [(root / entry.name, entry.name) for entry in entries if entry.kind == "file"]
-        report.extend(_check_singles(files, context))
+        requests = [
+            e.top for e in entries if e.kind == "file" and e.name.endswith("/results.json") and e.name.count("/") == 1
+        ]
+        for request in requests:  # a queue: each folder of it is a request of its own
+            report.extend(_check_folder(root / request, context, ledger), f"{root}/{request}")
+        loose = [e.name for e in entries if e.kind == "file" and ("/" not in e.name or e.top not in requests)]
+        if loose:
+            report.extend(
+                _check_singles([(root / name, name) for name in loose], context), str(root) if requests else None
+            )
         return report
     try:
         with read_once():

@@ -10,10 +10,9 @@ from typing import Any
 from ..base.errors import InputError, UnreadableError
 from ..base.findings import Effect, Finding, note
 from ..inert.archives import Member, read_members, read_tar
-from ..inert.content import Content
+from ..inert.content import Content, TableData
 from ..inert.reading import EXPORT, IMAGES, read_content, unpack
 from ..inert.snapshot import Snapshot
-from ..inert.tabular import TableData
 from ..judging.documents import document_of_csv, document_of_json, marked_rows, stem_of
 from ..judging.judge import judge_output
 from ..judging.plausible import shape_findings
@@ -27,6 +26,7 @@ from ..rules.facts import Fact, Facts, Part, Provider
 from ..rules.types import Decision
 from .context import Context
 from .detect import screen
+from .everyday import everyday_findings, with_people
 from .facts_file import Attested
 from .recompute.cohort_file import is_noised
 from .single_cohort import judge_by_cohort, type_of_table
@@ -120,8 +120,9 @@ def _check_plain(snapshot: Snapshot, context: Context) -> FileReport:
     if attested is not None:
         known.add_ns(v for k, v in attested.facts.items() if k in ("n", "n_node") and type(v) is int)
     document, findings = _document(content, snapshot, attested, context)
-    remarks = screen(content, known, snapshot.name.rsplit("!", 1)[-1], typed=document is not None)
-    report.add(*findings, *(remark for remark in remarks))
+    told = list(everyday_findings(content, context.min_n())) if document is None else []
+    remarks = screen(with_people(content), known, snapshot.name.rsplit("!", 1)[-1], typed=document is not None)
+    report.add(*findings, *told, *remarks)
     if document is not None:
         report.type, report.title, report.output = document.type, document.title, document.name
         _judge(report, document, content, attested, context)
@@ -129,7 +130,7 @@ def _check_plain(snapshot: Snapshot, context: Context) -> FileReport:
     report.type = guessed_type(remarks)
     if content.kind in IMAGES:
         _judge_image(report, attested, context)
-    else:
+    elif report.type is not None or not any(remark.code == "kind" for remark in remarks):
         report.add(_not_judged(report, context))
     return report
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..base.errors import InputError
 from ..base.findings import Effect, Finding, note
-from ..inert.tabular import TableData
+from ..inert.content import TableData
 from ..judging.documents import marked_rows
 from ..judging.judge import Judged, judge_output
 from ..judging.report import FileReport

@@ -56,6 +56,29 @@ class Item:
         return f"{self.place}: {self.type}{shape}"
 
 
+@dataclass
+class Column:
+    """One column: its name, its numbers if all cells with content are numbers, its texts otherwise."""
+
+    name: str
+    numbers: array[float] = field(default_factory=lambda: array("d"))
+    texts: list[str] = field(default_factory=list)
+    n_missing: int = 0
+    is_text: bool = False
+
+
+@dataclass(frozen=True)
+class TableData:
+    """A delimited text file as a table."""
+
+    delimiter: str
+    header: tuple[str, ...] | None
+    columns: tuple[Column, ...]
+    n_rows: int
+    rows: tuple[tuple[str, ...], ...]  # kept up to `KEEP_CELLS` cells, else empty
+    place: str = ""  # where in its file it stands
+
+
 @dataclass(frozen=True)
 class Content:
     """Everything a reader took from one file."""
@@ -67,6 +90,7 @@ class Content:
     strings: tuple[tuple[str, str], ...] = ()  # (place, text), bounded
     remarks: tuple[Finding, ...] = ()
     data: Any = None  # the parsed JSON, or the parsed table
+    tables: tuple[TableData, ...] = ()  # those of a file that is more than one table
 
     def array_named(self, *names: str) -> ArrayInfo | None:
         """The first array whose last place component is one of `names`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -10,52 +11,86 @@ from ..base.errors import UnreadableError
 from ..base.findings import Effect, Finding, note
 from .archives import gunzip, inflate, names_of_zip, read_members
 from .arrays import read_npy, read_npz
-from .content import ArrayInfo, Content, Item
+from .content import ArrayInfo, Content, Item, TableData
+from .everyday import KINDS as EVERYDAY
+from .everyday import read_everyday
 from .images import read_png
 from .json_content import read_json
+from .layouts import tables_in_text
 from .limits import DEFAULT, Limits
 from .logs import read_log, text_remarks
 from .pickles import read_pickle
 from .snapshot import Snapshot
 from .sniff import sniff
-from .tabular import TableData, read_table
+from .tabular import collect, read_table
 
 EXPORT = "Make the output with `sacro-deltab run` or `DeltabSession`: one flat CSV and its JSON document."
+_EVERYDAY = "Send each table as one flat CSV, with nothing hidden; a person decides on it inside the TRE."
+_PERSON = "It goes to a person, who opens it inside the TRE: its contents were not listed."
+# Formats that never leave as they are: what a file is said to be, and what to do instead.
 REFUSED: dict[str, tuple[str, str]] = {
-    "parquet": ("a Parquet file: made for rows of people and not readable by eye", EXPORT),
+    "xlsx": ("an Excel workbook: it can hide sheets, formulas and history, and the viewer cannot show it", _EVERYDAY),
+    "docx": ("a Word document: it can hide text, changes and files", _EVERYDAY),
+    "notebook": ("a Jupyter notebook: it keeps every output and more than it shows", _EVERYDAY),
+    "html": ("an HTML page: it can hide text and run scripts", _EVERYDAY),
+    "markdown": ("a Markdown text: it can hide comments and pages", _EVERYDAY),
+    "parquet": ("a Parquet file: made for rows of people and not readable by eye", _EVERYDAY),
+    "stata": ("a Stata data file: made for rows of people and not readable by eye", _EVERYDAY),
+    "latex": ("a LaTeX text", _EVERYDAY),
+    "pptx": ("a PowerPoint presentation", _PERSON),
+    "opendocument": ("an OpenDocument file (text, sheet or slides)", _PERSON),
+    "office": ("an Office document of before 2007 (doc, xls, ppt)", _PERSON),
+    "spss": ("an SPSS data file", _PERSON),
+    "rdata": ("an R data file", _PERSON),
+    "matlab": ("a MATLAB file", _PERSON),
+    "arrow": ("an Arrow file", _PERSON),
+    "feather": ("a Feather file", _PERSON),
+    "safetensors": ("a safetensors file: arrays of a model", _PERSON),
+    "dicom": ("a DICOM image: a person's scan with their data", _PERSON),
+    "nifti": ("a NIfTI image: a brain scan or map", _PERSON),
     "hdf5": ("an HDF5 file: its contents cannot be listed completely", EXPORT),
-    "xlsx": ("a spreadsheet: it can hide sheets, formulas and history, and the viewer cannot show it", EXPORT),
     "skops": ("a skops model file: it carries the training rows and N", EXPORT),
     "torch": ("a PyTorch file: it is a pickle inside a zip", EXPORT),
-    "office": ("an Office document: it can hide contents and history", EXPORT),
     "pdf": ("a PDF: it can hide text and attachments", "Send the plot as PNG and its numbers as CSV and JSON."),
-    "html": ("an HTML page: it can hide text and run scripts", EXPORT),
     "svg": ("an SVG image: every plotted point stands in it as text", "Save the plot as PNG."),
-    "zlib": ("a compressed stream, as joblib writes it: a pickle that cannot be listed", EXPORT),
+    "zlib": ("a compressed stream, as joblib writes it: a pickle or an R file", EXPORT),
     "program": ("a program", EXPORT),
     "sqlite": ("a database", EXPORT),
     "utf16": ("text in UTF-16", "Write it as UTF-8."),
     "empty": ("empty", EXPORT),
+    "binary": ("in a format that is not known", _PERSON),
 }
-_PACKED = ("xlsx", "skops", "torch")  # zip files by another name
+_PACKED = ("skops", "torch")  # zip files by another name
 IMAGES = ("png", "jpeg", "gif")
+_MARKDOWN = re.compile(rb"^(?=[^\n]*\|)[ \t|:]*-{2,}[ \t|:-]*\r?$", re.M)
+_FOLDERS = (("word/", "docx"), ("ppt/", "pptx"), ("", "xlsx"))  # by the folder that the members stand in
 
 
-def kind_of(data: bytes) -> str:
-    """Kind from the bytes, with the formats that are zip files told apart."""
+def kind_of(data: bytes, name: str = "") -> str:
+    """Kind from the bytes, with the formats that are zip files or text told apart."""
     kind = sniff(data)
-    if kind != "zip":
-        return kind
+    if kind == "zip":
+        return _zipped(data)
+    if kind == "json" and b'"nbformat"' in data and b'"cells"' in data:
+        return "notebook"
+    if kind == "text":
+        if PurePosixPath(name).suffix.lower() in (".md", ".markdown", ".qmd", ".rmd") or _MARKDOWN.search(data):
+            return "markdown"
+        return "latex" if b"\\begin{tabular" in data or b"\\begin{longtable" in data else kind
+    return kind
+
+
+def _zipped(data: bytes) -> str:
     names = names_of_zip(data)
     if names and all(name.endswith(".npy") for name in names):
         return "npz"
     if "schema.json" in names:
         return "skops"
     if "[Content_Types].xml" in names:
-        return "xlsx"
-    if any(name.endswith("data.pkl") for name in names):
-        return "torch"
-    return "zip"
+        return next(kind for folder, kind in _FOLDERS if any(name.startswith(folder) for name in names))
+    if "mimetype" in names and "META-INF/manifest.xml" in names:
+        return "opendocument"
+    return "torch" if any(name.endswith("data.pkl") for name in names) else "zip"
 
 
 def read_content(snapshot: Snapshot, limits: Limits = DEFAULT) -> Content:
@@ -66,7 +101,7 @@ def read_content(snapshot: Snapshot, limits: Limits = DEFAULT) -> Content:
     Content
         Always; a file that cannot be read as what it is gives one blocking remark instead of an error.
     """
-    kind = kind_of(snapshot.data)
+    kind = kind_of(snapshot.data, snapshot.name)
     try:
         content = _read(kind, snapshot, limits)
     except UnreadableError as error:
@@ -117,6 +152,10 @@ def _read(kind: str, snapshot: Snapshot, limits: Limits) -> Content:
         return _text(data, name, limits)
     what, step = REFUSED.get(kind, (f"of a kind that never leaves ({kind})", EXPORT))
     refused = note("kind", Effect.BLOCK, f"It is {what}.", outside=f"It is {what}.", next_step=step)
+    if kind in EVERYDAY:
+        return read_everyday(kind, data, name, refused, limits)
+    if kind == "latex":
+        return _prose(kind, data, name, limits, refused)
     if kind in _PACKED:
         return _with_members(kind, snapshot, refused, limits)
     if kind == "zlib":
@@ -210,7 +249,7 @@ def _text(data: bytes, name: str, limits: Limits) -> Content:
     if table.delimiter == " " and numeric == 0:
         prose = True
     if prose or not table.columns:
-        return read_log(data, name, limits)
+        return _prose("text", data, name, limits)
     extra = text_remarks("\n".join(text for _, text in content.strings[:5_000]))
     return Content(
         content.kind,
@@ -221,6 +260,14 @@ def _text(data: bytes, name: str, limits: Limits) -> Content:
         (*content.remarks, *extra),
         content.data,
     )
+
+
+def _prose(kind: str, data: bytes, name: str, limits: Limits, *refused: Finding) -> Content:
+    """A text that is no table, with the tables that stand in it."""
+    log = read_log(data, name, limits)
+    text = data[: limits.text_bytes].decode("utf-8", "replace")
+    tables = (replace(collect(iter(r), " ", name, limits), place=at) for at, r in tables_in_text(text))
+    return replace(log, kind=kind, tables=tuple(tables), remarks=(*refused, *log.remarks))
 
 
 def unpack(data: bytes, name: str, limits: Limits = DEFAULT) -> tuple[str, bytes] | None:

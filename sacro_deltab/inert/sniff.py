@@ -28,6 +28,10 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\xd0\xcf\x11\xe0", "office"),
     (b"MATLAB 5.0", "matlab"),
     (b"RDX", "rdata"),
+    (b"X\n\x00\x00", "rdata"),
+    (b"$FL2", "spss"),
+    (b"$FL3", "spss"),
+    (b"<stata_dta>", "stata"),
     (b"II*\x00", "tiff"),
     (b"MM\x00*", "tiff"),
     (b"BM", "bmp"),
@@ -39,6 +43,8 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x78\x5e", "zlib"),
     (b"\x78\xda", "zlib"),
 )
+_INSIDE = ((8, b'{"', "safetensors"), (128, b"DICM", "dicom"), (344, b"n+1\x00", "nifti"), (344, b"ni1\x00", "nifti"))
+_OLD_STATA = re.compile(rb"[\x68-\x73][\x01\x02]\x01\x00")
 _PICKLE_GLOBAL = re.compile(rb"c[A-Za-z_][\w.]*\n[A-Za-z_][\w.]*\n")
 _MARKUP = re.compile(rb"^\s*<(?:!doctype|html|head|body|svg|\?xml|script|table|div|p)\b", re.I)
 
@@ -68,8 +74,11 @@ def sniff(data: bytes) -> str:
         return "utf16"
     if _is_text_pickle(data):
         return "pickle"
+    for at, mark, kind in _INSIDE:
+        if data[at : at + len(mark)] == mark:
+            return kind
     if looks_binary(data):
-        return "binary"
+        return "stata" if _OLD_STATA.match(data) else "binary"
     head = data[3:4096] if data.startswith(b"\xef\xbb\xbf") else data[:4096]
     if _MARKUP.match(head):
         return "svg" if b"<svg" in head.lower() else "html"

@@ -8,11 +8,10 @@ import math
 import re
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from ..base.errors import UnreadableError
 from ..base.findings import Effect, Finding, note
-from .content import ArrayInfo, Content, Item
+from .content import ArrayInfo, Column, Content, Item, TableData
 from .limits import DEFAULT, Deadline, Limits
 
 _STEP = "Write one flat table: UTF-8, commas, one header row, the label column first."
@@ -22,28 +21,6 @@ MARKS = frozenset({"*", "<20"})
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
-
-
-@dataclass
-class Column:
-    """One column: its name, its numbers if all cells with content are numbers, its texts otherwise."""
-
-    name: str
-    numbers: array[float] = field(default_factory=lambda: array("d"))
-    texts: list[str] = field(default_factory=list)
-    n_missing: int = 0
-    is_text: bool = False
-
-
-@dataclass(frozen=True)
-class TableData:
-    """A delimited text file as a table."""
-
-    delimiter: str
-    header: tuple[str, ...] | None
-    columns: tuple[Column, ...]
-    n_rows: int
-    rows: tuple[tuple[str, ...], ...]  # kept up to `KEEP_CELLS` cells, else empty
 
 
 KEEP_CELLS = 200_000
@@ -158,7 +135,7 @@ def read_table(data: bytes, name: str, limits: Limits = DEFAULT) -> Content:
     delimiter = guess_delimiter(text[:400_000].splitlines()[:20])
     try:
         with _long_cells():
-            table = _collect(text, delimiter, name, limits)
+            table = collect(_rows(text, delimiter), delimiter, name, limits)
     except csv.Error as error:
         raise UnreadableError(f"it is not a readable table ({error})", path=name, next_step=_STEP) from None
     return _content(table, remarks)
@@ -200,13 +177,14 @@ def _long_cells() -> Iterator[None]:
         csv.field_size_limit(before)
 
 
-def _collect(text: str, delimiter: str, name: str, limits: Limits) -> TableData:
+def collect(rows: Iterator[list[str]], delimiter: str, name: str, limits: Limits) -> TableData:
+    """Rows of cells as a table, within limits."""
     deadline = Deadline(limits.seconds, name)
     header: tuple[str, ...] | None = None
     columns: list[Column] = []
     kept: list[tuple[str, ...]] = []
     cells = n_rows = 0
-    for index, row in enumerate(_rows(text, delimiter)):
+    for index, row in enumerate(rows):
         if index % 1024 == 0:
             deadline.check()
         if not row or (len(row) == 1 and not row[0].strip()):

@@ -10,8 +10,8 @@ from typing import Any
 
 from ..base.findings import Effect, Finding, note
 from ..base.strict import DATA, parse
-from ..inert.content import Content
-from ..inert.tabular import _INVISIBLE, MARKS, TableData, number
+from ..inert.content import Content, TableData
+from ..inert.tabular import _INVISIBLE, MARKS, number
 from ..kinds.registry import KINDS
 from ..outputs import Cell, Column, OutputDocument, is_mark
 from ..outputs.parameters import N_SUBJECTS

@@ -121,7 +121,7 @@ class Report:
     def extend(self, other: Report, request: str | None = None) -> None:
         """Add the judgement of another path; `request` is the folder that it is about."""
         for output in other.outputs:
-            output.request = request
+            output.request = output.request or request
         self.outputs += other.outputs
         about = "output" if request is None else f"folder {request}"
         self.folder_findings += [replace(f, target=about if f.target == "output" else f.target)

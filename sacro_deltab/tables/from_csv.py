@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,20 +42,24 @@ def read_csv(path: Path) -> dict[str, Any]:
         raise UnreadableError(error.strerror or "cannot be read", path=path, next_step="check the name") from error
     except UnicodeDecodeError as error:
         raise UnreadableError("cannot be read as UTF-8 text", path=path, next_step="save it as UTF-8") from error
-    return _problem(_grid(text, path), path)
+    lines = [line for line in text.splitlines() if line.strip()]
+    delimiter = max(",;\t", key=(lines[0] if lines else "").count)
+    try:
+        rows = list(csv.reader(lines, delimiter=delimiter))
+    except csv.Error as error:
+        raise InputError(f"not a table: {error}", path=path, next_step=_STEP) from error
+    return printed_problem(rows, path)
+
+
+def printed_problem(rows: Sequence[Sequence[str]], path: Path) -> dict[str, Any]:
+    """The same of rows of cells that were read already."""
+    return _problem(_grid([[cell.strip() for cell in row] for row in rows], path), path)
 
 
 Printed = tuple[list[str], list[str], list[list[int | None]]]  # labels of rows and of columns, numbers (None: a mark)
 
 
-def _grid(text: str, path: Path) -> Printed:
-    lines = [line for line in text.splitlines() if line.strip()]
-    first = lines[0] if lines else ""
-    delimiter = max(",;\t", key=first.count)
-    try:
-        rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter)]
-    except csv.Error as error:
-        raise InputError(f"not a table: {error}", path=path, next_step=_STEP) from error
+def _grid(rows: list[list[str]], path: Path) -> Printed:
     if not rows or min(map(len, rows)) != max(map(len, rows)):
         raise InputError("the rows are not equally long", path=path, next_step=_STEP)
     header = all(_number(cell) is None for cell in rows[0][1:]) and not all(MARK.fullmatch(c) for c in rows[0][1:])

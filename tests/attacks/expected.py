@@ -11,12 +11,10 @@ PEOPLE = "The TRE's people: one register, one roster, and nothing paid is lost"
 FORMAL = "Formal means the whole package, and the delta means what it says"
 ATTACKER = "One attacker for every number, and protection that beats τ-Argus"
 LAW = "The law in one place: constants, layers, proofs, signatures"
-DESK = "The checker's desk: ten minutes, a dozen decisions, nothing false"
 HOUSE = "One home for every truth: the house rebuilt"
 POOLING = "Pooling that is never worse, a loop that closes, an engine for those who outgrow one machine"
 
 EXPECTED: dict[str, str] = {
-    "desk_everyday": DESK,
     "house_count": HOUSE,
     "scale_growth": ATTACKER,
 }
