@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import groupby
 
-_TABULAR = re.compile(
-    r"\\begin\{(?:tabular[x*]?|longtable|array)\}(.*?)\\end\{(?:tabular[x*]?|longtable|array)\}", re.S
+_END = re.compile(r"\\end\{(?:tabular[x*]?|longtable)\}")
+_COMMAND = re.compile(
+    r"\\(?:hline|toprule|midrule|bottomrule|cline\{[^}]{0,40}\}|cmidrule(?:\([^)]{0,9}\))?\{[^}]{0,40}\})"
 )
-_COMMAND = re.compile(r"\\(?:hline|toprule|midrule|bottomrule|cline\{[^}]*\}|cmidrule(?:\([^)]*\))?\{[^}]*\})")
-_WORDS = re.compile(r"\\(?:textbf|textit|emph|multicolumn\{\d+\}\{[^}]*\}|text)\{([^{}]*)\}")
+_WORDS = re.compile(r"\\(?:textbf|textit|emph|multicolumn\{\d{1,3}\}\{[^}]{0,40}\}|text)\{([^{}]*)\}")
 
 
 def tables_in_text(text: str) -> Iterator[tuple[str, list[list[str]]]]:
@@ -20,8 +21,10 @@ def tables_in_text(text: str) -> Iterator[tuple[str, list[list[str]]]]:
 
 
 def _latex(text: str) -> Iterator[tuple[str, list[list[str]]]]:
-    for number, found in enumerate(_TABULAR.finditer(text), start=1):
-        body = re.sub(r"^(\[[^\]]*\])?(\{[^}]*\})+", "", _COMMAND.sub("", found.group(1)).strip())
+    parts = re.split(r"\\begin\{(?:tabular[x*]?|longtable)\}", text[:4_000_000])[1:2_000]
+    for number, part in enumerate(parts, start=1):
+        inner = _END.split(part, maxsplit=1)[0]
+        body = re.sub(r"^(\[[^\]]{0,40}\])?(\{[^}]{0,400}\}){1,3}", "", _COMMAND.sub("", inner).strip())
         lines = [re.sub(r"(?<!\\)%[^\n]*", "", line).strip() for line in re.split(r"\\\\(?:\[[^\]]*\])?", body)]
         rows = [[_cell(cell) for cell in re.split(r"(?<!\\)&", line)] for line in lines if line]
         if rows:
@@ -33,23 +36,16 @@ def _cell(text: str) -> str:
 
 
 def _spaced(lines: list[str]) -> Iterator[tuple[str, list[list[str]]]]:
-    """Three lines or more that split into equally many cells; a first line one cell short has an unnamed index."""
-    at = 0
-    while at < len(lines):
-        for split in (r"\s{2,}|\t", r"\s+"):
-            width = len(_cells(lines[at + 1], split)) if at + 1 < len(lines) else 0
-            end = at + 1
-            while width > 1 and end < len(lines) and len(_cells(lines[end], split)) == width:
-                end += 1
-            head = _cells(lines[at], split)
-            if end - at >= 3 and width - 1 <= len(head) <= width and len(head) >= 1:
-                rows = [_cells(line, split) for line in lines[at + 1 : end]]
-                if any(re.search(r"\d", cell) for row in rows for cell in row):
-                    yield f"lines {at + 1}-{end}", [head if len(head) == width else ["", *head], *rows]
-                    at = end - 1
-                    break
-        at += 1
-
-
-def _cells(line: str, split: str) -> list[str]:
-    return re.split(split, line.strip()) if line.strip() else []
+    """Lines that split into equally many cells, and their header: the first, or one above it without the index."""
+    taken = 0
+    for split in (re.compile(r"\s{2,}|\t"), re.compile(r"\s+")):
+        split_lines = [split.split(line.strip()) if line.strip() else [] for line in lines]
+        at = 0
+        for width, group in groupby(split_lines, len):
+            end = at + len(list(group))
+            above = at > 0 and len(split_lines[at - 1]) == width - 1 >= 1
+            rows = [["", *split_lines[at - 1]], *split_lines[at:end]] if above else split_lines[at:end]
+            if width > 1 and len(rows) >= 3 and at >= taken and any(c[:1].isdigit() for row in rows[1:] for c in row):
+                yield f"lines {at + 1 - above}-{end}", rows
+                taken = end
+            at = end

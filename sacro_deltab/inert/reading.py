@@ -62,7 +62,7 @@ REFUSED: dict[str, tuple[str, str]] = {
 }
 _PACKED = ("skops", "torch")  # zip files by another name
 IMAGES = ("png", "jpeg", "gif")
-_MARKDOWN = re.compile(rb"^(?=[^\n]*\|)[ \t|:]*-{2,}[ \t|:-]*\r?$", re.M)
+_RULES = re.compile(rb"^[ \t|:-]+\r?$", re.M)  # the line below the header of a Markdown table
 _FOLDERS = (("word/", "docx"), ("ppt/", "pptx"), ("", "xlsx"))  # by the folder that the members stand in
 
 
@@ -74,7 +74,8 @@ def kind_of(data: bytes, name: str = "") -> str:
     if kind == "json" and b'"nbformat"' in data and b'"cells"' in data:
         return "notebook"
     if kind == "text":
-        if PurePosixPath(name).suffix.lower() in (".md", ".markdown", ".qmd", ".rmd") or _MARKDOWN.search(data):
+        lines = any(b"--" in m[0] and b"|" in m[0] for m in _RULES.finditer(data))
+        if lines or PurePosixPath(name).suffix.lower() in (".md", ".markdown", ".qmd", ".rmd"):
             return "markdown"
         return "latex" if b"\\begin{tabular" in data or b"\\begin{longtable" in data else kind
     return kind
