@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..base.errors import UnreadableError
-from ..base.findings import Effect, Finding, note
+from ..base.findings import FORM, Effect, Finding, note
 from ..base.strict import Bounds, parse
 from .content import Content, Item
 from .limits import Limits
@@ -18,11 +18,11 @@ from .tabular import collect
 KINDS = ("xlsx", "docx", "html", "markdown", "notebook", "parquet", "stata")
 _ANSWER = Bounds(size=64 * 1024**2, depth=8)
 _SAID = {
-    "comment": "It holds comments.",
-    "formula": "It holds formulas.",
-    "hidden": "It has hidden parts.",
-    "attached": "It carries more than what it shows.",
-    "tracked": "It keeps tracked changes.",
+    "check/comment": "It holds comments.",
+    "check/formula": "It holds formulas.",
+    "check/hidden": "It has hidden parts.",
+    "check/attached": "It carries more than what it shows.",
+    "check/tracked": "It keeps tracked changes.",
 }
 _ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 
@@ -43,7 +43,7 @@ def read_everyday(kind: str, data: bytes, name: str, refused: Finding, limits: L
     )
     remarks = [refused]
     for part in answer["parts"]:
-        said = _SAID[part["code"]]
+        said = _SAID[FORM + part["code"]]
         remarks.append(note(part["code"], Effect.BLOCK, part["text"], outside=said, next_step="Take it out."))
     if answer["cut"]:
         remarks.append(note("not-listed", Effect.BLOCK, "It holds more cells than were read; the rest was not listed."))

@@ -25,7 +25,7 @@ def _latex(text: str) -> Iterator[tuple[str, list[list[str]]]]:
     for number, part in enumerate(parts, start=1):
         inner = _END.split(part, maxsplit=1)[0]
         body = re.sub(r"^(\[[^\]]{0,40}\])?(\{[^}]{0,400}\}){1,3}", "", _COMMAND.sub("", inner).strip())
-        lines = [re.sub(r"(?<!\\)%[^\n]*", "", line).strip() for line in re.split(r"\\\\(?:\[[^\]]*\])?", body)]
+        lines = [re.sub(r"(?<!\\)%[^\n]*", "", line).strip() for line in re.split(r"\\\\(?:\[[^\]]{0,20}\])?", body)]
         rows = [[_cell(cell) for cell in re.split(r"(?<!\\)&", line)] for line in lines if line]
         if rows:
             yield f"table {number}", rows
