@@ -240,6 +240,11 @@ def add_node(path: str | Path, other: Trust) -> Trust:
         head key: two names for one node, or one name for two.
     """
     trust = _existing(path)
+    if len(other.thresholds) != 1 or any(key.role != "tool" for key in other.keys.values()):
+        raise InputError(
+            "this is no other TRE's export: it has keys of checkers or of a committee, or of several nodes", path=path,
+            next_step="Ask the other TRE for what `sacro-deltab trust export` writes.",
+        )  # fmt: skip
     for key in other.keys.values():
         known = trust.key(key.keyid)
         if known is not None and known != key:

@@ -10,7 +10,7 @@ from sacro_deltab.base.errors import InputError
 from sacro_deltab.certificate.keys import keygen
 from sacro_deltab.cli import main
 from sacro_deltab.ledger import open_ledger
-from sacro_deltab.ledger.trust import add_key, load_trust, pin_ledger
+from sacro_deltab.ledger.trust import add_key, add_node, load_trust, pin_ledger
 
 
 def run(*words: object, code: int = 0) -> None:
@@ -61,6 +61,14 @@ def test_what_was_not_read_aloud_is_not_entered(tmp_path: Path, capsys: pytest.C
     again, digits = exported(b, "site-x", capsys)  # two names for one node
     run("trust", "add", again, "--trust", a, "--fingerprint", digits, code=2)
     assert {key.node for key in load_trust(a).keys.values()} == {"local", "site-b"}
+
+
+def test_no_other_sites_checkers_or_committee_get_in(tmp_path: Path) -> None:
+    a, b = site(tmp_path / "a"), site(tmp_path / "b")
+    before = a.read_bytes()
+    with pytest.raises(InputError, match="no other TRE's export"):
+        add_node(a, load_trust(b))  # a whole trust file, whatever fingerprint was read
+    assert a.read_bytes() == before
 
 
 def test_a_revoked_key_signs_nothing_and_is_not_added_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
