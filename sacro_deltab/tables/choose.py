@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,6 @@ from .master import Limit, Linear, Point, Pool, Separator
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
-OFFERED = 60  # candidates of least reduced cost among which better sets are looked for
 
 
 @dataclass(frozen=True)
@@ -32,12 +31,11 @@ class Choice:
 
 @dataclass
 class _Best:
-    """The best set of candidates by algebra, and the members of the good sets seen on the way."""
+    """The best set of candidates so far."""
 
     chosen: frozenset[int]
     bound: int
     stages: int = 0
-    seen: set[int] = field(default_factory=set)
 
 
 class Chooser:
@@ -147,7 +145,7 @@ class Chooser:
         start = self.near(np.zeros(self.pool.k) if point is None else point.x)
         if start is None:
             return None
-        best = _Best(start, 0 if point is None else _ceil(point.value), 0 if start else self.e.n_stages, set(start))
+        best = _Best(start, 0 if point is None else _ceil(point.value), 0 if start else self.e.n_stages)
         if not start:
             return best
         if self.e.large:
@@ -181,22 +179,19 @@ class Chooser:
             if point is None:
                 return False
             low = max(low, _ceil(point.value))
-            if turn == 0 and self._value(cost, best.chosen) > low:
-                if first:
-                    self._repair(point, best, low)
-                if self.judge is None:
-                    self._among(point, cost, fixed, best, low)
+            if first and turn == 0 and self._value(cost, best.chosen) > low:
+                self._repair(point, best, low)
             high = self._value(cost, best.chosen)
             if first:
                 best.bound = max(best.bound, low)
             if low >= high:
                 return True
             keep = point.value + point.reduced <= high - 1 + 1e-3
-            if self.work > limits.iterations // (1 if first else 40) or keep.sum() > limits.columns:
+            if self.work > limits.iterations // (1 if first else 4) or keep.sum() > limits.columns:
                 return False
             if not self.e.provable or (first and self._hopeless(low, high)):
                 return False
-            status, bound = self._ask(cost, fixed, best, high - 1, keep, limits.nodes)
+            status, bound = self._ask(cost, fixed, best, high - 1, keep)
             low = max(low, bound)
             if first:
                 best.bound = max(best.bound, min(low, high))
@@ -206,12 +201,10 @@ class Chooser:
                 return False
         return False
 
-    def _ask(
-        self, cost: FloatArray, fixed: list[Limit], best: _Best, top: int, keep: BoolArray, nodes: int
-    ) -> tuple[str, int]:
+    def _ask(self, cost: FloatArray, fixed: list[Limit], best: _Best, top: int, keep: BoolArray) -> tuple[str, int]:
         """One master under `top`, what it says and its bound; its set, or one near it, is kept where it is better."""
         self.count += 1
-        found, chosen = self.pool.master(cost, fixed, nodes, top, keep)
+        found, chosen = self.pool.master(cost, fixed, self.e.limits.nodes, top, keep)
         self.work += found.iterations
         if found.status == "infeasible":
             return "infeasible", top + 1
@@ -256,21 +249,6 @@ class Chooser:
             if near is not None and self._value(cost, near) <= self._value(cost, now):  # as good is another start
                 now = near
 
-    def _among(self, point: Point, cost: FloatArray, fixed: list[Limit], best: _Best, low: int) -> None:
-        """Better sets made of members of all good ones and of candidates of low reduced cost."""
-        e = self.e
-        if not e.provable or (not fixed and self._hopeless(low, self._value(cost, best.chosen))):
-            return
-        keep = np.zeros(self.pool.k, dtype=bool)
-        keep[np.argsort(point.reduced, kind="stable")[:OFFERED]] = True
-        for _ in range(e.limits.tie_rounds):
-            keep[sorted(best.seen)] = True
-            top = self._value(cost, best.chosen) - 1
-            if top < low or self.work > e.limits.iterations // 2:
-                return
-            if self._ask(cost, fixed, best, top, keep, e.limits.polish_nodes)[0] != "optimal":
-                return
-
     def _hopeless(self, low: int, high: int) -> bool:
         """Whether branch and bound would be asked in vain: a large table whose bound is far from the best."""
         return not self.e.provable or (not self.e.small and high - low > max(6, low // 8))
@@ -299,7 +277,6 @@ class Chooser:
         """Keep a set that algebra accepts if it is better and the judge, once asked, has nothing against it."""
         if chosen is None:
             return False
-        best.seen |= chosen
         better = self._value(cost, chosen) < self._value(cost, best.chosen)
         if better and all(self._value(c, chosen) <= top for c, top in fixed) and self._judged(chosen):
             best.chosen = chosen

@@ -31,8 +31,8 @@ class Limits:
     """How much work, in counts and never in time.
 
     first_rounds: rounds of the linear master; rounds: of the whole-number master and of the judge's refusals,
-    `tie_rounds` for the ties; nodes: branch and bound per master, `polish_nodes` among the members of good sets;
-    iterations: of the simplex method in all masters of one stage, a share of it for ties and polishing; columns:
+    `tie_rounds` for the ties; nodes: branch and bound per master;
+    iterations: of the simplex method in all masters of one stage, a quarter of it for ties; columns:
     candidates that the linear bound may leave to a master. provable: classes × rows up to which a proof is sought;
     separated: up to which derivations are also sought by linear programming. repairs: times that a part of the best
     set is given up and mended (fewer from repair_size ÷ (classes × rows), few_repairs
@@ -45,7 +45,6 @@ class Limits:
     rounds: int = 400
     tie_rounds: int = 10
     nodes: int = 500
-    polish_nodes: int = 60
     iterations: int = 3_000
     columns: int = 4_000
     provable: int = 8_000_000

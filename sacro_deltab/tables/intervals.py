@@ -150,11 +150,6 @@ class CountSystem:
         """Whether a group with a relaxed interval is nevertheless shown to be not exactly known."""
         return any(members in self.learnt.moving for members in self._parts(self._group(group)).values())
 
-    def any_fixed(self) -> bool:
-        """Whether the N of some group asked about is exactly known."""
-        parts = (self._parts(self.layout.row(int(place))) for place in self.asked)
-        return any(all(self._solver(c).fixed(members) for c, members in part.items()) for part in parts)
-
     def fixed(self) -> list[bool]:
         """For every group asked about, whether its N is exactly known."""
         single = self.layout.size[self.asked] == 1
