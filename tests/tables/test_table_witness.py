@@ -97,7 +97,7 @@ def test_large_sessions_need_few_audits(policy: str, monkeypatch: pytest.MonkeyP
         asked.append(pattern)
         return audit_pattern(judged, pattern, **how)
 
-    monkeypatch.setattr("sacro_deltab.tables.engine.audit_pattern", counted)
+    monkeypatch.setattr("sacro_deltab.tables.judge_cut.audit_pattern", counted)
     result = protect(problem, policy=policy)
     assert result.safe and result.possible and len(asked) <= 3 and asked[-1] == result.suppressed
     assert len(result.complementary) == (policy == "interval")  # the mean of t0: 3 needs another cell of its table
