@@ -28,10 +28,30 @@ def as_table(
     if hasattr(source, "to_frame") and not hasattr(source, "columns"):  # a Series
         source = source.to_frame(name=role if source.name is None else source.name)
     if hasattr(source, "columns"):
+        need_pandas(source, role)
         if source.index.name is not None and source.index.name not in source.columns:
             source = source.reset_index()  # a named index is a column, most often the identifier
         return _frame(source, f"{role} (data frame)", None)
     return _array(source, role)
+
+
+def need_pandas(source: Any, role: str) -> None:
+    """Refuse by name a frame of another library: Arrow, Polars, Dask, Spark.
+
+    Raises
+    ------
+    InputError
+    """
+    import pandas as pd  # late: pandas is heavy
+
+    if hasattr(source, "columns") and not isinstance(source, pd.DataFrame):
+        kind, library = type(source).__name__, type(source).__module__.partition(".")[0]
+        step = next((name for name in ("compute", "to_pandas", "toPandas") if hasattr(source, name)), "to_pandas")
+        raise InputError(
+            f"The {role} are a {kind} of {library}, which is not taken.",
+            place=role,
+            next_step=f"Hand over a pandas DataFrame: {role}.{step}().",
+        )
 
 
 def as_batches(source: str | Path, role: str, *, rows: int = BATCH) -> Iterator[Table]:
@@ -61,6 +81,9 @@ def as_batches(source: str | Path, role: str, *, rows: int = BATCH) -> Iterator[
 def _parquet(path: Path) -> Table:
     import pandas as pd  # late: pandas is heavy
 
+    if path.is_dir():
+        raise InputError("A folder of Parquet files is not read as one table here.", path=path,
+                         next_step="Join its files into one.")  # fmt: skip
     if not path.is_file():
         raise InputError("The file does not exist.", path=path, next_step="Check the path and its permissions.")
     try:

@@ -32,6 +32,8 @@ _MAGIC = {
     b"\xd0\xcf\x11\xe0": "an old Excel file",
     b"%PDF": "a PDF",
     b"PAR1": "a Parquet file",
+    b"FEA1": "a Feather file",
+    b"ARROW1": "a Feather or Arrow file",
     b"\x93NUMPY": "a numpy file",
     b"\x89HDF": "an HDF5 file",
 }

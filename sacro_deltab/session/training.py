@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import InputError, PrivacyError
+from ..cohort.sources import need_pandas
 from ..measure.measure import computed, max_abs_z, training_facts
 from ..measure.people import columns_of, numbers, plausible_ages
 from ..privacy import Basis, PublicBounds, train_private
@@ -279,6 +280,7 @@ def _largest_z(model: Any, matrix: Any, ages: Any, confounds: Any, share: float)
 
 
 def names_of(X: Any, feature_names: Sequence[str] | None) -> list[str]:
+    need_pandas(X, "features")
     columns = getattr(X, "columns", None)
     if feature_names is not None:
         names = [str(n) for n in feature_names]

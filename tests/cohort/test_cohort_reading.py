@@ -11,6 +11,7 @@ import pytest
 
 from sacro_deltab.base.errors import InputError, SacroDeltabError, UnreadableError
 from sacro_deltab.cohort import Cohort, read_cohort
+from sacro_deltab.session.training import names_of
 
 TABLE = """participant_id,age,sex,site,motion,thick_a,thick_b
 P1,61.5,F,one,0.1,2.41,1.5
@@ -74,6 +75,29 @@ def test_parquet_and_data_frame(tmp_path: Path, put: Any) -> None:
     cohort = read_cohort(table=tmp_path / "t.parquet", **ROLES)
     check(cohort)
     assert cohort.person_ids == ("P1", "P2", "P3")
+
+
+def test_what_other_libraries_hold_is_refused_by_name(tmp_path: Path, put: Any) -> None:
+    frame = pd.read_csv(put("t.csv", TABLE))
+    arrow, dask = pytest.importorskip("pyarrow"), pytest.importorskip("dask.dataframe")
+    lazy = dask.from_pandas(frame, npartitions=2)
+    for table, kind, step in (
+        (arrow.Table.from_pandas(frame), "Table of pyarrow", "to_pandas"),
+        (arrow.RecordBatch.from_pandas(frame), "RecordBatch of pyarrow", "to_pandas"),
+        (lazy, "DataFrame of dask", "compute"),
+    ):
+        with pytest.raises(InputError, match=f"(?s){kind}.*{step}"):
+            read_cohort(table=table, **ROLES)
+        with pytest.raises(InputError, match=kind):
+            names_of(table, None)
+    with pytest.raises(InputError, match="dask"):
+        read_cohort(lazy["age"], frame[list(NAMES)])
+    frame.to_feather(tmp_path / "t.feather")
+    with pytest.raises(UnreadableError, match="Feather"):
+        read_cohort(table=tmp_path / "t.feather", **ROLES)
+    (tmp_path / "many.parquet").mkdir()
+    with pytest.raises(InputError, match="folder of Parquet files"):
+        read_cohort(table=tmp_path / "many.parquet", **ROLES)
 
 
 def test_upstream_inputs_without_headers(put: Any) -> None:
