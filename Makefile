@@ -58,7 +58,7 @@ sbom: $(STAMP)
 	$(BIN)/python tools/sbom.py > dist/sbom.json
 
 # The site, into dist/site: every tutorial is run, links and anchors are checked, nothing is fetched from elsewhere.
-docs: $(STAMP)
+docs: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/python -m mkdocs build --strict --quiet
 
