@@ -83,7 +83,7 @@ class Chooser:
             if not e.algebraic:
                 self.pool.forget_sums()
             if not e.large:
-                if self.accepted is None:
+                if self.accepted is None and (e.below or not e.small):
                     self._refused(judge, best.chosen)
                 if self.accepted is not None:
                     return self._cheaper(judge, self.accepted)
