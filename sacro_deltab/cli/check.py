@@ -30,6 +30,8 @@ Examples:
     sacro-deltab check delta_mean.csv --facts attested.json
 
     sacro-deltab check model.pkl deltab.txt --format json
+
+    sacro-deltab check outputs --letter
 """
 
 _PATHS = typer.Argument(help="Session folders, ACRO folders, archives or single files.", show_default=False)
@@ -47,6 +49,7 @@ _WAIVERS = typer.Option("--waivers", help="Waivers to apply (file or folder). De
 _DRAFT = typer.Option("--draft", help="Judge by a rule set that fails its own tests; the report says DRAFT.")
 _NO_WAIVERS = typer.Option("--no-waivers", help="Judge without any waiver.")
 _FULL = typer.Option("--full", help="Every file with all its findings, instead of every cause once.")
+_LETTER = typer.Option("--letter", help="The reply to the researcher, in words that may be said outside.")
 _OUT = typer.Option("--out", help="Write the report to this file instead of standard output.")
 
 
@@ -72,6 +75,7 @@ def check(
     draft: Annotated[bool, _DRAFT] = False,
     out: Annotated[Path | None, _OUT] = None,
     full: Annotated[bool, _FULL] = False,
+    letter: Annotated[bool, _LETTER] = False,
 ) -> None:
     """Judge everything named and print one report."""
     from ..check import check_paths  # late: a command loads what it needs
@@ -93,7 +97,12 @@ def check(
         ledger=ledger,
         waivers=used,
     )
-    _emit(_rendered(report, format_, out, paths, full), out)
+    if letter:
+        from ..check.letter import letter as written  # late: a command loads what it needs
+
+        _emit(written(report, ruleset), out)
+    else:
+        _emit(_rendered(report, format_, out, paths, full), out)
     raise typer.Exit(report.exit_code)
 
 

@@ -13,8 +13,10 @@ import pytest
 from everyday_files import BIG, PLANTS, TWINS, xlsx
 
 from sacro_deltab.check import check_paths
+from sacro_deltab.check.letter import letter
 from sacro_deltab.inert import everyday
 from sacro_deltab.inert.office.readers import read
+from sacro_deltab.rules import load_ruleset
 
 ACCUSES = re.compile(r"fewer than|one row a person|hidden|hides|undone|identifiers|name people|values that read", re.I)
 
@@ -84,3 +86,14 @@ def test_a_folder_of_requests_is_judged_request_by_request(tmp_path: Path) -> No
     assert {f"folder {tmp_path}/first", f"folder {tmp_path}/second"} <= targets
     assert [output.file for output in report.outputs] == ["small.csv"]  # no file of a request is judged as a loose one
     assert any("3 at 'Oban'" in finding.inside for finding in report.outputs[0].findings)
+
+
+def test_a_letter_says_what_to_change_and_no_number_or_place(here: None, tmp_path: Path) -> None:
+    for name, (data, _) in list(PLANTS.items())[::3]:
+        (tmp_path / name).write_bytes(data)
+    report = check_paths(sorted(tmp_path.iterdir()))
+    told = letter(report, load_ruleset())
+    lines = [line for line in told.splitlines()[4:] if line.startswith((" ", "\t"))]
+    assert len(lines) > 40 and "What helps: Mark or merge the small groups." in told
+    assert not [line for line in lines if re.search(r"\d|Oban|Ayr|Working|participant_id", line)]
+    assert all(output.file in told for output in report.outputs)
