@@ -13,14 +13,14 @@ from ..rules import RuleSet
 from .text import clean
 
 _VERDICTS = {
-    "pass": "meets the policy as far as was checked; a person decides on its release.",
-    "review": "waits for a person's decision.",
-    "fail": "cannot leave in this form.",
+    "pass": "Meets the policy as far as was checked; a person decides on its release.",
+    "review": "Waits for a person's decision.",
+    "fail": "Cannot leave in this form.",
 }
 
 
 def letter(report: Report, ruleset: RuleSet) -> str:
-    """The whole letter, one part an output."""
+    """The whole letter; outputs of which the same is to be said stand together."""
     asked = [output for output in report.outputs if not output.kept_inside]
     lines = [
         "Reply to your request",
@@ -30,10 +30,13 @@ def letter(report: Report, ruleset: RuleSet) -> str:
     about_folder = list(_points(report.folder_findings, ruleset))
     if about_folder:
         lines += ["", "The request as a whole:", *about_folder]
+    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for name, files in _outputs(asked).items():
-        points = list(dict.fromkeys(p for file in files for p in _points(file.findings, ruleset)))
+        points = tuple(dict.fromkeys(p for file in files for p in _points(file.findings, ruleset)))
         worst = min((file.verdict for file in files), key=("fail", "review", "pass").index)
-        lines += ["", f"{name} {_VERDICTS[worst]}", *points]
+        alike.setdefault((worst, points), []).append(name)
+    for (worst, points), names in alike.items():
+        lines += ["", *names, f"  {_VERDICTS[worst]}", *points]
     if report.kept_inside:
         lines += ["", "Other files stay inside; why, and which groups to merge, is told inside."]
     return "\n".join(lines) + "\n"
