@@ -153,7 +153,7 @@ def _path(basis: Any | None, n: int | None, n_components: Any, epsilon: float, d
     if not isinstance(basis, Basis) or n is None:
         return "auto"
     size = basis.n_components if n_components is None else n_components
-    if type(size) is not int or not 1 <= size <= basis.n_components:
+    if type(size) is not int or not 1 <= size <= basis.n_components or not isinstance(epsilon, int | float):
         return "auto"  # refused by the trainer, in its own words
     return best_path(basis, n, size, epsilon, delta_dp, adjacency)[0]
 
