@@ -46,5 +46,7 @@ def advise(basis: Basis, n: int, *, epsilon: float, n_components: int | None = N
     plan = plan_training(n, n_components=n_components, epsilon=epsilon, basis=basis, curves=False)
     rows = {path.path: (path.correlation, path.error_years) for path in plan.paths if path.path in POOLED}
     method = plan.choice if plan.choice in rows else next(iter(rows))
-    rows |= {name: (row["correlation"], row["error_years"]) for name, row in plan.null_rows.items()}
+    for name, row in plan.null_rows.items():
+        r, error = row.values()
+        rows[name] = r, error
     return Advice(method, n, epsilon, rows)

@@ -34,7 +34,7 @@ _TRAPS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (re.compile(r"[-+]?(\.[0-9]+|[0-9]+\.)([eE][-+]?[0-9]+)?\Z"), "write a digit on both sides of the point"),
     (re.compile(r"[-+]?0[0-9_]+\Z"), "is an octal number to some readers: drop the leading 0, or put it in quotes"),
-    (re.compile(r"[-+]?0[xXoObB][0-9a-fA-F_]+\Z"), "write plain decimal numbers, or put it in quotes"),
+    (re.compile(r"(?i)[-+]?0(x[0-9a-f_]+|o[0-7_]+|b[01_]+)\Z"), "write plain decimal numbers, or put it in quotes"),
     (re.compile(r"[-+]?[0-9][0-9_]*_[0-9_]*(\.[0-9_]*)?\Z"), "write numbers without underscores"),
     (
         re.compile(r"[-+]?[0-9]+(:[0-5]?[0-9])+(\.[0-9]*)?\Z"),

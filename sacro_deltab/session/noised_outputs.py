@@ -149,8 +149,8 @@ def _asked(session: SessionCore, wanted: Wanted) -> _Asked:
 
 
 _STEMS = {
-    "mean": "delta_mean", "sd": "delta_sd", "quantiles": "delta_quantiles", "group_means": "mean_delta",
-    "counts": "count", "features": "idp_summary",
+    "mean": DELTA_MEAN, "sd": DELTA_SD, "quantiles": QUANTILES, "group_means": "mean_delta", "counts": "count",
+    "features": FEATURES,
 }  # fmt: skip
 
 

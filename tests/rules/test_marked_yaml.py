@@ -64,6 +64,7 @@ def test_values(text, value):
         ("a: 010", "octal"),
         ("a: 0o17", "decimal"),
         ("a: 0x1F", "decimal"),
+        ("a: 0b101", "decimal"),
         ("a: 1_000", "underscores"),
         ("a: 12:30", "base-60"),
         ("a: 2026-09-01", "date"),
@@ -92,6 +93,12 @@ def test_traps(text, says):
     found = problems(text)
     assert any(says in p for p in found), found
     assert all(p.startswith("f.yaml:") for p in found)
+
+
+def test_a_digest_is_text_however_it_begins():
+    """One digest in 256 begins like a binary number; a job file bore one and could not be read."""
+    for start in ("0b2479a4", "0bff", "0c12"):
+        assert problems(f"sha256: {start.ljust(64, 'a')}") == []
 
 
 def test_place_is_line_and_column():
