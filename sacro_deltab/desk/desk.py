@@ -85,11 +85,17 @@ class Desk:
 
     def _request(self, name: str, done: tuple[str, ...] = ()) -> str:
         folder = self._queue.folder / name
+        before = self._voting(name, done)
         report = judged(folder, self._queue.options)
         for line in self._queue.lines:
             if line.name == name:
                 self._queue.opened(line)
-        return render_page(report, [folder], voting=self._voting(name, done))
+        page = render_page(report, [folder], voting=before)
+        judged_as = {file.file: file.sha256 for file in report.outputs}
+        same = all(judged_as.get(file) == sha256 for file, sha256 in before.files.items())
+        if not same or self._voting(name, done).shown != before.shown:  # a seal is bound to what was shown
+            raise InputError("the request changed while it was read", next_step="Open it again.")
+        return page
 
     def _voting(self, name: str, done: tuple[str, ...]) -> Voting:
         try:
@@ -99,7 +105,8 @@ class Desk:
         shown = shown_digest(open_ones)
         items = items_of(open_ones)
         problem = "" if items or done or not record.questions else f"{role} has decided on every file."
-        return Voting(name, items, self.drafts.read(name, shown), shown, role, problem, done)
+        files = {question.file: question.sha256 for question in open_ones}
+        return Voting(name, items, self.drafts.read(name, shown), shown, role, problem, done, files)
 
     def _open(self, name: str) -> tuple[Record, list[Question], str]:
         """What this key has not decided on yet."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..base.canonical import canonical_json
 from ..base.digests import sha256_hex
@@ -46,6 +46,7 @@ class Voting:
     role: str
     problem: str = ""
     done: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)  # name → SHA-256 of what is decided
     decisions: tuple[str, ...] = DECISIONS
 
     @property

@@ -185,6 +185,29 @@ def test_a_request_that_changed_is_not_sealed(server: DeskServer, queue: Path) -
     assert not (queue / "request-1" / "inside" / "review").exists()
 
 
+def test_what_is_swapped_while_it_is_judged_is_not_shown_for_a_seal(
+    server: DeskServer, queue: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A seal would else be bound to files that nobody saw."""
+    from sacro_deltab.desk import desk as module
+
+    def swapping(folder: Path, options: object) -> object:
+        for path in folder.glob("mean_delta*.csv"):
+            path.write_text(path.read_text() + "x,1,2\n")
+        found = judged(folder, options)
+        for path in folder.glob("mean_delta*.csv"):
+            path.write_text(path.read_text().removesuffix("x,1,2\n"))
+        return found
+
+    judged = module.judged
+    checker = Browser(server)
+    monkeypatch.setattr(module, "judged", swapping)
+    status, _, said = checker.ask("GET", "/request/request-1")
+    assert status == 400 and "changed while it was read" in said
+    monkeypatch.setattr(module, "judged", judged)
+    assert checker.ask("GET", "/request/request-1")[0] == 200
+
+
 def test_one_desk_a_key_and_nobody_elses_drafts(tmp_path: Path) -> None:
     drafts = Drafts(tmp_path, "k1")
     with drafts.held(), pytest.raises(InputError, match="open on this queue"), Drafts(tmp_path, "k1").held():

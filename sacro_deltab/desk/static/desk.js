@@ -51,3 +51,4 @@ document.addEventListener("keydown", (event) => {
   } else return;
   event.preventDefault();
 });
+if (document.querySelector("main[data-waiting]")) setTimeout(() => location.reload(), 2000);
