@@ -52,6 +52,8 @@ def weight_candidates(session: SessionCore, model: Any, title: str, only: Sequen
         raise InputError(f"{unknown[0]!r} is no parameter of a model", next_step=f"Use some of {', '.join(ALL)}.")
     source = _source(session, model)
     made = [d for d in documents(source.weights, title, session.about(**source.context)) if d.type in wanted]
+    if only is None and _too_few_shown(session, source):  # a public file's constants stand for nobody here
+        made = [document for document in made if document.type not in PUBLIC_IN_A_BASIS]
     out = [_candidate(session, source, document) for document in made]
     if N_SUBJECTS in wanted and (_n_is_secret(source) or session.budget.n_is_secret()):
         if only is not None:
