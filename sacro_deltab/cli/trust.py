@@ -76,9 +76,7 @@ def revoke(
     trust: Trust_ = Path("trust.json"),
 ) -> None:
     """Say that a key was lost or taken: no signature and no vote of it counts any more, whatever its date."""
-    from ..ledger.trust import load_trust, revoke_key  # late: a command loads what it needs
+    from ..ledger.trust import revoke_key  # late: a command loads what it needs
 
-    before = {k for k, known in load_trust(trust).keys.items() if known.revoked}
-    after = revoke_key(trust, key)
-    gone = next((known for k, known in after.keys.items() if known.revoked and k not in before), None)
-    typer.echo(f"{trust}: {gone.role} of {gone.node}, {gone.keyid[:16]}, counts no more" if gone else "revoked already")
+    gone = revoke_key(trust, key)
+    typer.echo(f"{trust}: {gone.role} of {gone.node}, {gone.keyid[:16]}, counts no more")

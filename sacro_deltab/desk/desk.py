@@ -116,11 +116,16 @@ class Desk:
         submissions, _ = read_submissions(record.inventory, record.predicate["certificate_id"], self._trust, now)
         return record, to_decide(record, submissions, role), role
 
-    def _keep(self, name: str, form: Form) -> None:
+    def _as_shown(self, name: str, form: Form) -> tuple[list[Question], str]:
+        """What is not decided yet, and its digest: the one that the form's page showed."""
         _, open_ones, _ = self._open(name)
         shown = shown_digest(open_ones)
         if form.get("shown", [""])[0] != shown:
-            raise InputError("the request changed since this page was shown", next_step="Open it again.")
+            raise InputError("the request changed since this page was shown", next_step="Open it again and read it.")
+        return open_ones, shown
+
+    def _keep(self, name: str, form: Form) -> None:
+        open_ones, shown = self._as_shown(name, form)
         known = {item.key for item in items_of(open_ones)} | {question.file for question in open_ones}
         said = self.drafts.read(name, shown)
         given = Said(form.get("decision", [""])[0], form.get("reason", [""])[0].strip())
@@ -131,10 +136,7 @@ class Desk:
         self.drafts.write(name, shown, said)
 
     def _seal(self, name: str, form: Form) -> list[str]:
-        _, open_ones, _ = self._open(name)
-        shown = shown_digest(open_ones)
-        if form.get("shown", [""])[0] != shown:
-            raise InputError("the request changed since this page was shown", next_step="Open it again and read it.")
+        open_ones, shown = self._as_shown(name, form)
         items, said = items_of(open_ones), self.drafts.read(name, shown)
         return submit(
             self._queue.folder / name, self._key, self._trust, lambda question: decided(question, items, said),

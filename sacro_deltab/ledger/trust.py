@@ -196,7 +196,7 @@ def add_key(
     return write_trust(Trust({**trust.keys, entry.keyid: entry}, thresholds, trust.ledgers), path)
 
 
-def revoke_key(path: str | Path, keyid: str, *, now: datetime | None = None) -> Trust:
+def revoke_key(path: str | Path, keyid: str, *, now: datetime | None = None) -> TrustedKey:
     """Say that a key was lost or taken: nothing that it signed counts any more, whatever date it bears.
 
     Raises
@@ -211,7 +211,8 @@ def revoke_key(path: str | Path, keyid: str, *, now: datetime | None = None) -> 
             "no single key of the trust file begins so", path=path, next_step="Give at least 8 characters of its id."
         )
     gone = replace(found[0], revoked=(now or datetime.now(UTC)).replace(microsecond=0))
-    return write_trust(replace(trust, keys={**trust.keys, gone.keyid: gone}), path)
+    write_trust(replace(trust, keys={**trust.keys, gone.keyid: gone}), path)
+    return gone
 
 
 def exported(trust: Trust, node: str) -> Trust:
